@@ -1,0 +1,81 @@
+package vfs
+
+import (
+	"io/fs"
+)
+
+// FS is a file system below one root; paths are slash-separated and relative to
+// it. All methods are safe for concurrent use. Errors satisfy errors.Is for
+// fs.ErrNotExist, fs.ErrExist and syscall.ENOSPC where they apply.
+type FS interface {
+	// Create makes a new, empty file for reading and writing. It fails with
+	// fs.ErrExist when the name is taken. The new name is durable only after
+	// SyncDir of its directory.
+	Create(path string) (File, error)
+	// Open opens an existing file for reading and writing.
+	Open(path string) (File, error)
+	// OpenRead opens an existing file for reading only.
+	OpenRead(path string) (File, error)
+	// Remove unlinks a file or an empty directory. An open File stays usable.
+	Remove(path string) error
+	// Rename moves a file within the file system, over an existing one.
+	Rename(from, to string) error
+	// Link gives a file a second name.
+	Link(from, to string) error
+	// MkdirAll makes a directory and its parents.
+	MkdirAll(path string) error
+	// List gives the names in a directory, sorted.
+	List(path string) ([]string, error)
+	// Stat tells a file's size and kind.
+	Stat(path string) (fs.FileInfo, error)
+	// SyncDir makes the creations, renames and removals in a directory durable.
+	SyncDir(path string) error
+	// Lock takes an exclusive lock on a path for this process, until the lock's
+	// Close or the process's end. It fails at once with errs.Busy when held.
+	Lock(path string) (Lock, error)
+	// Usage tells capacity and free bytes of the device below.
+	Usage() (Usage, error)
+}
+
+// Lock is a held lock.
+type Lock interface {
+	// Close releases the lock.
+	Close() error
+}
+
+// Usage is the fill of the device below a file system, in bytes.
+type Usage struct {
+	Total, Free uint64
+}
+
+// File is an open file. Methods are safe for concurrent use, except that Close
+// must come last. Offsets and lengths are bytes. A write never grows the file
+// beyond what it wrote; reads past the end give io.EOF after what is there.
+type File interface {
+	// ReadAt is io.ReaderAt.
+	ReadAt(p []byte, off int64) (int, error)
+	// WriteAt is io.WriterAt; a gap before off reads as zeros.
+	WriteAt(p []byte, off int64) (int, error)
+	// ReadvAt fills the buffers one after another from off, in one system call
+	// where the platform can. Short only at the end of the file, with io.EOF.
+	ReadvAt(bufs [][]byte, off int64) (int, error)
+	// WritevAt writes the buffers one after another at off.
+	WritevAt(bufs [][]byte, off int64) (int, error)
+	// Sync makes the file's data and length durable (fdatasync is enough). After
+	// an error the file's un-synced content is unknown: the caller must stop.
+	Sync() error
+	// StartWriteback asks the device to begin writing a range that was written,
+	// without waiting and without any promise of durability.
+	StartWriteback(off, n int64) error
+	// Truncate sets the length; what is cut off is gone, what is added is zeros.
+	Truncate(size int64) error
+	// PunchHole frees a range, which then reads as zeros. The length stays.
+	PunchHole(off, n int64) error
+	// Size is the length in bytes.
+	Size() (int64, error)
+	// Fd is the descriptor for sendfile and the like; ok is false when there is
+	// none (in memory, shaped or faulty): the caller then reads and copies.
+	Fd() (fd uintptr, ok bool)
+	// Close releases the file. It does not sync.
+	Close() error
+}
