@@ -1,0 +1,12 @@
+package ctl
+
+// verbs is the table of every verb of the command, in the words of its noun and
+// verb. An issue that adds a verb registers it under its line here; a test
+// compares the table with the command tree.
+var verbs = []string{
+	"dev", "meta serve", "meta add", "meta rm", "chunkd serve",
+	"status", "server ls",
+	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
+	"volume import", "volume export",
+	"config show", "config check", "version", "completion",
+}

@@ -1,0 +1,84 @@
+package pb
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"strake/internal/errs"
+)
+
+// ToStatus turns an error into a gRPC status error that carries its kind. It
+// returns nil for nil.
+func ToStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := errs.KindOf(err)
+	detail := &ErrorDetail{Kind: uint32(kind), Message: err.Error(), Hint: errs.HintOf(err)}
+	var typed *errs.Error
+	if errors.As(err, &typed) {
+		detail.Leader = typed.Leader
+	}
+	st, detailErr := status.New(code(kind), err.Error()).WithDetails(detail)
+	if detailErr != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	return st.Err()
+}
+
+// FromStatus rebuilds the typed error of a gRPC call. An error without a kind
+// (the connection failed, a foreign server) gets the nearest one.
+func FromStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	for _, d := range st.Details() {
+		if detail, ok := d.(*ErrorDetail); ok {
+			return &errs.Error{Kind: errs.Kind(detail.Kind), Message: detail.Message, Hint: detail.Hint, Leader: detail.Leader}
+		}
+	}
+	switch st.Code() {
+	case codes.Canceled:
+		return errs.As(context.Canceled, errs.Canceled, "")
+	case codes.DeadlineExceeded:
+		return errs.New(errs.Deadline, "", "%s", st.Message())
+	case codes.ResourceExhausted:
+		return errs.New(errs.TooLarge, "", "%s", st.Message())
+	case codes.Unimplemented:
+		return errs.New(errs.Version, "", "%s", st.Message())
+	}
+	return errs.New(errs.Unavailable, "", "%s", st.Message())
+}
+
+func code(k errs.Kind) codes.Code {
+	switch k {
+	case errs.InvalidArgument, errs.TooLarge, errs.Version:
+		return codes.InvalidArgument
+	case errs.NotFound, errs.NotHere:
+		return codes.NotFound
+	case errs.AlreadyExists, errs.Conflict:
+		return codes.AlreadyExists
+	case errs.NotLeader, errs.Unavailable:
+		return codes.Unavailable
+	case errs.NoSpace, errs.Overloaded:
+		return codes.ResourceExhausted
+	case errs.Deadline:
+		return codes.DeadlineExceeded
+	case errs.Canceled:
+		return codes.Canceled
+	case errs.Unauthenticated:
+		return codes.Unauthenticated
+	case errs.PermissionDenied, errs.WrongCell:
+		return codes.PermissionDenied
+	case errs.Internal:
+		return codes.Internal
+	}
+	return codes.FailedPrecondition
+}

@@ -1,0 +1,28 @@
+package pb
+
+import (
+	"errors"
+	"testing"
+
+	"strake/internal/errs"
+)
+
+func TestTypedErrorSurvivesAStatus(t *testing.T) {
+	in := errs.New(errs.NotLeader, "create volume", "127.0.0.1:7401 does not lead").WithHint("ask 127.0.0.1:7400")
+	in.Leader = "127.0.0.1:7400"
+	var out *errs.Error
+	if err := FromStatus(ToStatus(in)); !errors.As(err, &out) {
+		t.Fatalf("no typed error: %v", err)
+	}
+	if out.Kind != errs.NotLeader || out.Leader != in.Leader || out.Hint != in.Hint || out.Error() != in.Error() {
+		t.Fatalf("got %+v, want %+v", out, in)
+	}
+}
+
+func TestEveryKindSurvivesAStatus(t *testing.T) {
+	for k := errs.InvalidArgument; k <= errs.OutOfRange; k++ {
+		if got := errs.KindOf(FromStatus(ToStatus(errs.New(k, "x", "y")))); got != k {
+			t.Errorf("%v came back as %v", k, got)
+		}
+	}
+}
