@@ -19,6 +19,8 @@ import (
 //	        reply:   CRC32C of each block of all ranges (4 each), unless NoCRCs;
 //	                 payload: the ranges' bytes one after another. A block that no
 //	                 stripe covers reads as zeros with checksum 0.
+//	        reply to Headers: n (4), n stripe headers ascending, each once; TooLarge
+//	                 when they exceed MaxMeta: ask for fewer ranges.
 //	Sync    request: incarnation (8), device (8), n (4), n x {segment (8), shard (1), zero (3), generation (4)}
 //	        reply:   none
 //	List    request: segment (8), shard (1), zero (3), generation (4), from seq (8), most bytes (4)

@@ -56,6 +56,10 @@ const (
 	Recovery Flags = 2
 	// NoCRCs on Read: the reply leaves the block checksums out.
 	NoCRCs Flags = 4
+	// Headers on Read: the reply's meta holds, instead of block checksums, the
+	// whole stripe headers that cover the ranges (a degraded read checks what it
+	// decodes by the lost unit's CRCs, which every participant's header has).
+	Headers Flags = 8
 )
 
 const replyBit = 0x80

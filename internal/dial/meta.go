@@ -1,0 +1,149 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"strake/internal/errs"
+	"strake/internal/tls"
+	"strake/proto/pb"
+)
+
+const (
+	// attemptTimeout bounds one try at one server, so that a hung one does not
+	// hold up the others. Calls that wait on purpose pass their own.
+	attemptTimeout = 2 * time.Second
+	// retryPause is the wait after all servers were tried in vain.
+	retryPause = 100 * time.Millisecond
+)
+
+var connectParams = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+	MinConnectTimeout: time.Second,
+}
+
+// Meta calls the metadata leader. Safe for concurrent use.
+type Meta struct {
+	pool      *Pool
+	addresses []string
+
+	mu     sync.Mutex
+	leader string // guarded by mu: where the last call succeeded
+}
+
+// NewMeta makes a Meta for the comma-separated addresses of a cell. It does not
+// connect. Error: InvalidArgument.
+func NewMeta(addresses string, policy tls.Policy) (*Meta, error) {
+	var list []string
+	for _, a := range strings.Split(addresses, ",") {
+		if a = strings.TrimSpace(a); a != "" {
+			list = append(list, a)
+		}
+	}
+	if len(list) == 0 {
+		return nil, errs.New(errs.InvalidArgument, "find the cell", "no metadata address in %q", addresses).
+			WithHint("give --cell HOST:PORT[,HOST:PORT...]")
+	}
+	return &Meta{pool: NewPool(policy), addresses: list, leader: list[0]}, nil
+}
+
+// Addresses are the cell's addresses as given.
+func (m *Meta) Addresses() []string { return m.addresses }
+
+// Pool is the pool that Meta's connections live in; callers may share it.
+func (m *Meta) Pool() *Pool { return m.pool }
+
+// Close closes all connections.
+func (m *Meta) Close() { m.pool.Close() }
+
+// Do runs call against the leader. It follows not-leader answers and retries
+// Unavailable until ctx ends; every other error comes back at once, typed. When
+// ctx ends first, the error is Unavailable and names the address tried last and
+// the reason.
+func (m *Meta) Do(ctx context.Context, call func(context.Context, pb.MetaClient) error) error {
+	return m.DoWithin(ctx, attemptTimeout, call)
+}
+
+// DoWithin is Do with another bound for one attempt.
+func (m *Meta) DoWithin(ctx context.Context, attempt time.Duration, call func(context.Context, pb.MetaClient) error) error {
+	addr := m.first()
+	for tries := 0; ; tries++ {
+		err := m.try(ctx, attempt, addr, call)
+		kind := errs.KindOf(err)
+		if kind == errs.OK {
+			m.remember(addr)
+			return nil
+		}
+		if kind != errs.NotLeader && kind != errs.Unavailable && (kind != errs.Deadline || ctx.Err() != nil) {
+			return err
+		}
+		next := leaderOf(err)
+		if next == "" || next == addr {
+			next = m.after(addr)
+		}
+		if ctx.Err() != nil || !pause(ctx, tries, len(m.addresses)) {
+			return errs.As(err, errs.Unavailable, "metadata service at %s", addr).(*errs.Error).
+				WithHint("check that it runs: strake status --cell %s", strings.Join(m.addresses, ","))
+		}
+		addr = next
+	}
+}
+
+func (m *Meta) try(ctx context.Context, attempt time.Duration, addr string, call func(context.Context, pb.MetaClient) error) error {
+	conn, err := m.pool.Get(addr)
+	if err != nil {
+		return err
+	}
+	attemptCtx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	return pb.FromStatus(call(attemptCtx, pb.NewMetaClient(conn)))
+}
+
+func (m *Meta) first() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leader
+}
+
+func (m *Meta) remember(addr string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leader = addr
+}
+
+// after is the address to try when addr was no help.
+func (m *Meta) after(addr string) string {
+	for i, a := range m.addresses {
+		if a == addr {
+			return m.addresses[(i+1)%len(m.addresses)]
+		}
+	}
+	return m.addresses[0]
+}
+
+// pause waits after each full round; it reports false when ctx ended.
+func pause(ctx context.Context, tries, round int) bool {
+	if (tries+1)%max(round, 2) != 0 {
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(retryPause):
+		return true
+	}
+}
+
+func leaderOf(err error) string {
+	var e *errs.Error
+	if errors.As(err, &e) {
+		return e.Leader
+	}
+	return ""
+}
