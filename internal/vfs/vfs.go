@@ -5,7 +5,8 @@ import (
 )
 
 // FS is a file system below one root; paths are slash-separated and relative to
-// it. All methods are safe for concurrent use. Errors satisfy errors.Is for
+// it; one that leaves the root fails with errs.InvalidArgument. All methods are
+// safe for concurrent use. Errors satisfy errors.Is for
 // fs.ErrNotExist, fs.ErrExist and syscall.ENOSPC where they apply.
 type FS interface {
 	// Create makes a new, empty file for reading and writing. It fails with
@@ -18,7 +19,8 @@ type FS interface {
 	OpenRead(path string) (File, error)
 	// Remove unlinks a file or an empty directory. An open File stays usable.
 	Remove(path string) error
-	// Rename moves a file within the file system, over an existing one.
+	// Rename moves a file within the file system, over an existing one, at once
+	// or not at all. It refuses a directory with EISDIR.
 	Rename(from, to string) error
 	// Link gives a file a second name.
 	Link(from, to string) error
@@ -31,7 +33,8 @@ type FS interface {
 	// SyncDir makes the creations, renames and removals in a directory durable.
 	SyncDir(path string) error
 	// Lock takes an exclusive lock on a path for this process, until the lock's
-	// Close or the process's end. It fails at once with errs.Busy when held.
+	// Close or the process's end. It fails at once with errs.Busy when held. It
+	// makes an empty file when there is none, and leaves it behind.
 	Lock(path string) (Lock, error)
 	// Usage tells capacity and free bytes of the device below.
 	Usage() (Usage, error)

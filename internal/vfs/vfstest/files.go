@@ -101,6 +101,7 @@ func testPunchHole(t *testing.T, fsys vfs.FS) {
 	ok(t, f.PunchHole(1, 9_999))
 	ok(t, f.PunchHole(15_000, 0))
 	ok(t, f.PunchHole(19_000, 1<<20))
+	ok(t, f.PunchHole(20_100, 10))
 	want := append([]byte("x"), make([]byte, 9_999)...)
 	want = append(want, bytes.Repeat([]byte("x"), 9_000)...)
 	equal(t, whole(t, f), append(want, make([]byte, 1_000)...))

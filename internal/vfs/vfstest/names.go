@@ -181,6 +181,13 @@ func testLock(t *testing.T, fsys vfs.FS) {
 	if !strings.Contains(err.Error(), "LOCK") {
 		t.Fatalf("%q does not name the path", err)
 	}
+	info, err := fsys.Stat("LOCK")
+	ok(t, err)
+	if info.IsDir() || info.Size() != 0 {
+		t.Fatalf("a lock made %v", fs.FormatFileInfo(info))
+	}
+	_, err = fsys.Lock("no/LOCK")
+	is(t, err, fs.ErrNotExist)
 	other, err := fsys.Lock("LOCK2")
 	ok(t, err)
 	ok(t, other.Close())
