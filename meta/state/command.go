@@ -1,0 +1,279 @@
+package state
+
+import "strake/internal/layout"
+
+// Type numbers a kind of command. Numbers are frozen and only ever appended.
+type Type uint8
+
+// Types of commands.
+const (
+	TypeFormCell         Type = 1
+	TypeRegisterServer   Type = 2
+	TypeUpdateDevices    Type = 3
+	TypeSetServerState   Type = 4
+	TypeOpenSession      Type = 5
+	TypeCloseSession     Type = 6
+	TypeExpireSession    Type = 7
+	TypeCreateVolume     Type = 8
+	TypeResizeVolume     Type = 9
+	TypeRemoveVolume     Type = 10
+	TypeUndeleteVolume   Type = 11
+	TypePurgeVolume      Type = 12
+	TypeAcquireLease     Type = 13
+	TypeReleaseLease     Type = 14
+	TypeAllocateSegments Type = 15
+	TypeOpenSegments     Type = 16
+	TypeDropSegments     Type = 17
+	TypeSealSegments     Type = 18
+	TypeCloseEpoch       Type = 19
+	TypeRecordRoot       Type = 20
+	TypeMarkFinalized    Type = 21
+	TypeReplaceShard     Type = 22
+	TypeMarkDeleted      Type = 23
+)
+
+// Command is one of the command structs below, by value.
+type Command interface {
+	// Type numbers the command's kind.
+	Type() Type
+	// CommandID is the command's id, 0 when it is not remembered.
+	CommandID() CommandID
+	// request is the part that the client chose, the same in each repeat: what
+	// the leader added (placements, its clock) is cleared.
+	request() Command
+	// check refuses what no state would accept; it needs no state.
+	check() error
+	// apply changes the tables, or refuses and changes nothing.
+	apply(t *tables, r *Result) error
+}
+
+// VolumeRef names a volume by id, or by tenant and name when the id is 0. An
+// empty tenant is "default".
+type VolumeRef struct {
+	ID     layout.VolumeID `cbor:"1,keyasint,omitempty"`
+	Tenant string          `cbor:"2,keyasint,omitempty"`
+	Name   string          `cbor:"3,keyasint,omitempty"`
+}
+
+// FormCell is the first command of all: it gives the cell its identity.
+type FormCell struct {
+	ID          CommandID          `cbor:"1,keyasint,omitempty"`
+	Cell        layout.CellID      `cbor:"2,keyasint"`
+	ShardLength layout.ShardOffset `cbor:"3,keyasint,omitempty"` // 0: layout.DefaultShardLength
+}
+
+// DeviceReport is what a starting server says of one device.
+type DeviceReport struct {
+	UUID        layout.UUID        `cbor:"1,keyasint"`
+	Path        string             `cbor:"2,keyasint,omitempty"`
+	Total       uint64             `cbor:"3,keyasint,omitempty"`
+	Used        uint64             `cbor:"4,keyasint,omitempty"`
+	Reserved    uint64             `cbor:"5,keyasint,omitempty"`
+	Incarnation layout.Incarnation `cbor:"6,keyasint"`
+	State       DeviceState        `cbor:"7,keyasint,omitempty"`
+}
+
+// RegisterServer is a chunk server's first call of each start. The same UUID
+// registers again with new addresses and higher incarnations; devices that it
+// does not name any more go down.
+type RegisterServer struct {
+	ID             CommandID      `cbor:"1,keyasint,omitempty"`
+	Cell           layout.CellID  `cbor:"2,keyasint,omitempty"` // 0 when all devices are new
+	UUID           layout.UUID    `cbor:"3,keyasint"`
+	DataAddress    string         `cbor:"4,keyasint,omitempty"`
+	ControlAddress string         `cbor:"5,keyasint,omitempty"`
+	Domain         string         `cbor:"6,keyasint,omitempty"`
+	Version        string         `cbor:"7,keyasint,omitempty"`
+	Devices        []DeviceReport `cbor:"8,keyasint,omitempty"`
+}
+
+// DeviceUpdate is one device's coarse figures and state.
+type DeviceUpdate struct {
+	Device   layout.DeviceID `cbor:"1,keyasint"`
+	Total    uint64          `cbor:"2,keyasint,omitempty"`
+	Used     uint64          `cbor:"3,keyasint,omitempty"`
+	Reserved uint64          `cbor:"4,keyasint,omitempty"`
+	State    DeviceState     `cbor:"5,keyasint,omitempty"`
+}
+
+// UpdateDevices records figures that changed much since the last record.
+type UpdateDevices struct {
+	ID      CommandID      `cbor:"1,keyasint,omitempty"`
+	Devices []DeviceUpdate `cbor:"2,keyasint"`
+}
+
+// SetServerState marks a server up or down.
+type SetServerState struct {
+	ID     CommandID       `cbor:"1,keyasint,omitempty"`
+	Server layout.ServerID `cbor:"2,keyasint"`
+	Up     bool            `cbor:"3,keyasint,omitempty"`
+	// Registered is the life that the sender judged (Server.Registered); the
+	// command is refused when the server registered again since. 0: any.
+	Registered uint64 `cbor:"4,keyasint,omitempty"`
+}
+
+// OpenSession gives a client its standing.
+type OpenSession struct {
+	ID    CommandID `cbor:"1,keyasint"`
+	Owner string    `cbor:"2,keyasint,omitempty"`
+}
+
+// CloseSession ends a session by its own wish; its leases end as by ExpireSession.
+type CloseSession struct {
+	ID      CommandID        `cbor:"1,keyasint,omitempty"`
+	Session layout.SessionID `cbor:"2,keyasint"`
+}
+
+// ExpireSession ends a session that was silent too long. Its volumes lose
+// their holder and keep their epoch.
+type ExpireSession struct {
+	ID      CommandID        `cbor:"1,keyasint,omitempty"`
+	Session layout.SessionID `cbor:"2,keyasint"`
+}
+
+// CreateVolume makes a volume. A zero geometry takes the widest of 4+2, 2+2,
+// 2+1, 1+1 that the cell holds.
+type CreateVolume struct {
+	ID        CommandID       `cbor:"1,keyasint"`
+	Tenant    string          `cbor:"2,keyasint,omitempty"`
+	Name      string          `cbor:"3,keyasint"`
+	SizeBytes uint64          `cbor:"4,keyasint"`
+	Geometry  layout.Geometry `cbor:"5,keyasint"`
+	Class     layout.Class    `cbor:"6,keyasint,omitempty"`
+}
+
+// ResizeVolume changes a volume's size. Growing is allowed at any time;
+// shrinking wants the flag and a volume that nobody writes.
+type ResizeVolume struct {
+	ID        CommandID `cbor:"1,keyasint"`
+	Volume    VolumeRef `cbor:"2,keyasint"`
+	SizeBytes uint64    `cbor:"3,keyasint"`
+	Shrink    bool      `cbor:"4,keyasint,omitempty"`
+}
+
+// RemoveVolume hides a volume until UndeleteVolume or PurgeVolume; with Now it
+// is purged at once.
+type RemoveVolume struct {
+	ID     CommandID `cbor:"1,keyasint"`
+	Volume VolumeRef `cbor:"2,keyasint"`
+	Now    bool      `cbor:"3,keyasint,omitempty"`
+	AtUnix uint64    `cbor:"4,keyasint,omitempty"` // the leader's clock, for display only
+}
+
+// UndeleteVolume brings a removed volume back.
+type UndeleteVolume struct {
+	ID     CommandID `cbor:"1,keyasint"`
+	Volume VolumeRef `cbor:"2,keyasint"`
+}
+
+// PurgeVolume ends a removed volume for ever: its segments become deletable.
+type PurgeVolume struct {
+	ID     CommandID       `cbor:"1,keyasint,omitempty"`
+	Volume layout.VolumeID `cbor:"2,keyasint"`
+}
+
+// AcquireLease makes the session the volume's writer under the next epoch.
+type AcquireLease struct {
+	ID      CommandID        `cbor:"1,keyasint"`
+	Session layout.SessionID `cbor:"2,keyasint"`
+	Volume  VolumeRef        `cbor:"3,keyasint"`
+	Force   bool             `cbor:"4,keyasint,omitempty"` // take over from a live session
+}
+
+// ReleaseLease ends an epoch in good order. All stripes up to LastSeq are in
+// sealed segments; segments that are still unsealed were never appended to and
+// go back.
+type ReleaseLease struct {
+	ID      CommandID        `cbor:"1,keyasint,omitempty"`
+	Session layout.SessionID `cbor:"2,keyasint"`
+	Volume  layout.VolumeID  `cbor:"3,keyasint"`
+	Epoch   layout.Epoch     `cbor:"4,keyasint"`
+	LastSeq layout.Seq       `cbor:"5,keyasint,omitempty"`
+}
+
+// PlacedSegment is the leader's choice for one segment.
+type PlacedSegment struct {
+	Geometry    layout.Geometry    `cbor:"1,keyasint"`
+	ShardLength layout.ShardOffset `cbor:"2,keyasint"`
+	Devices     []layout.DeviceID  `cbor:"3,keyasint"` // k+m, by shard
+}
+
+// AllocateSegments records segments that the leader placed. Equality of
+// repeats is judged by the client's part alone: a repeat gives the segments of
+// the first one, whatever the leader chose this time.
+type AllocateSegments struct {
+	ID          CommandID          `cbor:"1,keyasint"`
+	Session     layout.SessionID   `cbor:"2,keyasint"`
+	Volume      layout.VolumeID    `cbor:"3,keyasint"`
+	Epoch       layout.Epoch       `cbor:"4,keyasint"`
+	Map         bool               `cbor:"5,keyasint,omitempty"`
+	Count       uint32             `cbor:"6,keyasint"`           // asked for; Placed has as many or fewer
+	ShardLength layout.ShardOffset `cbor:"7,keyasint,omitempty"` // asked for, 0: the service chooses
+	Placed      []PlacedSegment    `cbor:"8,keyasint,omitempty"` // the leader's part
+}
+
+// OpenSegments records that all shards of the segments were created.
+type OpenSegments struct {
+	ID       CommandID          `cbor:"1,keyasint,omitempty"`
+	Segments []layout.SegmentID `cbor:"2,keyasint"`
+}
+
+// DropSegments gives back allocated segments whose shards could not be created.
+type DropSegments struct {
+	ID       CommandID          `cbor:"1,keyasint,omitempty"`
+	Segments []layout.SegmentID `cbor:"2,keyasint"`
+}
+
+// SealSegments ends segments of the current epoch. All of them or none.
+type SealSegments struct {
+	ID     CommandID       `cbor:"1,keyasint,omitempty"`
+	Volume layout.VolumeID `cbor:"2,keyasint"`
+	Epoch  layout.Epoch    `cbor:"3,keyasint"`
+	Seals  []Seal          `cbor:"4,keyasint"`
+}
+
+// CloseEpoch ends a recovery in one entry: the cut, and a seal for each segment
+// that lower epochs left unsealed. The first one committed decides. With
+// Undecided set it carries no seals and records only why recovery stands.
+type CloseEpoch struct {
+	ID        CommandID       `cbor:"1,keyasint,omitempty"`
+	Volume    layout.VolumeID `cbor:"2,keyasint"`
+	Epoch     layout.Epoch    `cbor:"3,keyasint"`
+	Cut       layout.Seq      `cbor:"4,keyasint,omitempty"`
+	Seals     []Seal          `cbor:"5,keyasint,omitempty"`
+	Undecided string          `cbor:"6,keyasint,omitempty"`
+}
+
+// RecordRoot records a map checkpoint.
+type RecordRoot struct {
+	ID         CommandID          `cbor:"1,keyasint,omitempty"`
+	Volume     layout.VolumeID    `cbor:"2,keyasint"`
+	Epoch      layout.Epoch       `cbor:"3,keyasint"`
+	Root       Root               `cbor:"4,keyasint"`
+	MapLists   []Seal             `cbor:"5,keyasint,omitempty"` // what each unsealed map segment holds up to this root
+	Retired    []layout.SegmentID `cbor:"6,keyasint,omitempty"` // data segments that this root no longer names
+	RetiredMap []layout.SegmentID `cbor:"7,keyasint,omitempty"`
+}
+
+// MarkFinalized records that all shards that could be reached took their seal.
+type MarkFinalized struct {
+	ID       CommandID          `cbor:"1,keyasint,omitempty"`
+	Segments []layout.SegmentID `cbor:"2,keyasint"`
+}
+
+// ReplaceShard moves one shard of a finalized segment: compare and set of its
+// placement. The new generation is Generation+1.
+type ReplaceShard struct {
+	ID         CommandID         `cbor:"1,keyasint,omitempty"`
+	Segment    layout.SegmentID  `cbor:"2,keyasint"`
+	Shard      layout.ShardIndex `cbor:"3,keyasint,omitempty"`
+	Generation layout.Generation `cbor:"4,keyasint"` // expected now
+	Device     layout.DeviceID   `cbor:"5,keyasint"` // the new place
+}
+
+// MarkDeleted records that all shards of the segments are gone; the segments
+// leave the state.
+type MarkDeleted struct {
+	ID       CommandID          `cbor:"1,keyasint,omitempty"`
+	Segments []layout.SegmentID `cbor:"2,keyasint"`
+}

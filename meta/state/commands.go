@@ -1,0 +1,75 @@
+package state
+
+// The parts of Command that are the same in every command.
+
+func (c FormCell) Type() Type         { return TypeFormCell }
+func (c RegisterServer) Type() Type   { return TypeRegisterServer }
+func (c UpdateDevices) Type() Type    { return TypeUpdateDevices }
+func (c SetServerState) Type() Type   { return TypeSetServerState }
+func (c OpenSession) Type() Type      { return TypeOpenSession }
+func (c CloseSession) Type() Type     { return TypeCloseSession }
+func (c ExpireSession) Type() Type    { return TypeExpireSession }
+func (c CreateVolume) Type() Type     { return TypeCreateVolume }
+func (c ResizeVolume) Type() Type     { return TypeResizeVolume }
+func (c RemoveVolume) Type() Type     { return TypeRemoveVolume }
+func (c UndeleteVolume) Type() Type   { return TypeUndeleteVolume }
+func (c PurgeVolume) Type() Type      { return TypePurgeVolume }
+func (c AcquireLease) Type() Type     { return TypeAcquireLease }
+func (c ReleaseLease) Type() Type     { return TypeReleaseLease }
+func (c AllocateSegments) Type() Type { return TypeAllocateSegments }
+func (c OpenSegments) Type() Type     { return TypeOpenSegments }
+func (c DropSegments) Type() Type     { return TypeDropSegments }
+func (c SealSegments) Type() Type     { return TypeSealSegments }
+func (c CloseEpoch) Type() Type       { return TypeCloseEpoch }
+func (c RecordRoot) Type() Type       { return TypeRecordRoot }
+func (c MarkFinalized) Type() Type    { return TypeMarkFinalized }
+func (c ReplaceShard) Type() Type     { return TypeReplaceShard }
+func (c MarkDeleted) Type() Type      { return TypeMarkDeleted }
+
+func (c FormCell) CommandID() CommandID         { return c.ID }
+func (c RegisterServer) CommandID() CommandID   { return c.ID }
+func (c UpdateDevices) CommandID() CommandID    { return c.ID }
+func (c SetServerState) CommandID() CommandID   { return c.ID }
+func (c OpenSession) CommandID() CommandID      { return c.ID }
+func (c CloseSession) CommandID() CommandID     { return c.ID }
+func (c ExpireSession) CommandID() CommandID    { return c.ID }
+func (c CreateVolume) CommandID() CommandID     { return c.ID }
+func (c ResizeVolume) CommandID() CommandID     { return c.ID }
+func (c RemoveVolume) CommandID() CommandID     { return c.ID }
+func (c UndeleteVolume) CommandID() CommandID   { return c.ID }
+func (c PurgeVolume) CommandID() CommandID      { return c.ID }
+func (c AcquireLease) CommandID() CommandID     { return c.ID }
+func (c ReleaseLease) CommandID() CommandID     { return c.ID }
+func (c AllocateSegments) CommandID() CommandID { return c.ID }
+func (c OpenSegments) CommandID() CommandID     { return c.ID }
+func (c DropSegments) CommandID() CommandID     { return c.ID }
+func (c SealSegments) CommandID() CommandID     { return c.ID }
+func (c CloseEpoch) CommandID() CommandID       { return c.ID }
+func (c RecordRoot) CommandID() CommandID       { return c.ID }
+func (c MarkFinalized) CommandID() CommandID    { return c.ID }
+func (c ReplaceShard) CommandID() CommandID     { return c.ID }
+func (c MarkDeleted) CommandID() CommandID      { return c.ID }
+
+func (c FormCell) request() Command         { return c }
+func (c RegisterServer) request() Command   { return c }
+func (c UpdateDevices) request() Command    { return c }
+func (c SetServerState) request() Command   { return c }
+func (c OpenSession) request() Command      { return c }
+func (c CloseSession) request() Command     { return c }
+func (c ExpireSession) request() Command    { return c }
+func (c CreateVolume) request() Command     { return c }
+func (c ResizeVolume) request() Command     { return c }
+func (c RemoveVolume) request() Command     { c.AtUnix = 0; return c }
+func (c UndeleteVolume) request() Command   { return c }
+func (c PurgeVolume) request() Command      { return c }
+func (c AcquireLease) request() Command     { return c }
+func (c ReleaseLease) request() Command     { return c }
+func (c AllocateSegments) request() Command { c.Placed = nil; return c }
+func (c OpenSegments) request() Command     { return c }
+func (c DropSegments) request() Command     { return c }
+func (c SealSegments) request() Command     { return c }
+func (c CloseEpoch) request() Command       { return c }
+func (c RecordRoot) request() Command       { return c }
+func (c MarkFinalized) request() Command    { return c }
+func (c ReplaceShard) request() Command     { return c }
+func (c MarkDeleted) request() Command      { return c }

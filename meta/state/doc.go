@@ -1,0 +1,2 @@
+// Package state is the metadata service's state machine.
+package state

@@ -1,0 +1,201 @@
+package state
+
+import (
+	"strake/internal/layout"
+	"strake/proto/stripe"
+)
+
+// CommandID names a command; the client draws it at random. An equal repeat of
+// a command gives its first result, an unequal command of the same id is a
+// conflict. Zero means that the command is idempotent by nature and is not
+// remembered; commands that make something refuse it.
+type CommandID uint64
+
+// DeviceState says what a device may be used for.
+type DeviceState uint8
+
+// States of a device. Numbers are frozen: they stand in commands and snapshots.
+const (
+	DeviceUp       DeviceState = 0 // takes new shards
+	DeviceLimping  DeviceState = 1 // serves, but takes no new shards
+	DeviceDraining DeviceState = 2 // being emptied, takes no new shards
+	DeviceDown     DeviceState = 3 // does not serve; may come back
+	DeviceDead     DeviceState = 4 // will not come back; its shards are lost
+)
+
+// String gives the state's name as the command line prints it.
+func (s DeviceState) String() string {
+	names := [...]string{"up", "limping", "draining", "down", "dead"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return "unknown"
+}
+
+// Server is a chunk server as it registered.
+type Server struct {
+	ID             layout.ServerID
+	UUID           layout.UUID
+	DataAddress    string
+	ControlAddress string
+	Domain         string // zone/rack/host, outermost first
+	Version        string // of its program
+	Up             bool
+	Registered     uint64 // log index of its last registration; names that life of it
+	Devices        []layout.DeviceID
+}
+
+// Device is one device of a server. The byte counts are coarse: they change by
+// command only when they changed much.
+type Device struct {
+	ID          layout.DeviceID
+	UUID        layout.UUID
+	Server      layout.ServerID
+	Path        string
+	Total       uint64
+	Used        uint64
+	Reserved    uint64 // promised to shards beyond what is stored
+	Incarnation layout.Incarnation
+	State       DeviceState
+}
+
+// Session is a client's standing with the metadata service.
+type Session struct {
+	ID    layout.SessionID
+	Owner string // for people: host, pid, program
+}
+
+// Root is the entry point of a map checkpoint. Number 0 means that there is none.
+type Root struct {
+	Number layout.RootNumber `cbor:"1,keyasint"`
+	Covers layout.Seq        `cbor:"2,keyasint,omitempty"`
+	Page   []byte            `cbor:"3,keyasint,omitempty"` // opaque, at most MaxRootPage bytes
+}
+
+// Cut says that of epochs older than Before, replay takes stripes up to Seq only.
+type Cut struct {
+	Before layout.Epoch `cbor:"1,keyasint"`
+	Seq    layout.Seq   `cbor:"2,keyasint,omitempty"`
+}
+
+// Volume is a volume's record.
+type Volume struct {
+	ID        layout.VolumeID
+	Tenant    string
+	Name      string
+	SizeBytes uint64
+	Geometry  layout.Geometry // wanted; segments may be narrower
+	Class     layout.Class
+
+	Epoch   layout.Epoch     // 0: never written
+	Holder  layout.SessionID // 0: nobody writes
+	Closed  bool             // all epochs below Epoch are closed; true in a new volume
+	LastSeq layout.Seq       // the highest seq that a sealed segment or a cut vouches for
+	Root    Root
+	Cuts    []Cut // oldest first, at most MaxCuts
+
+	Removed       bool // hidden; undelete brings it back
+	Purged        bool // being deleted for ever
+	RemovedAtUnix uint64
+	Undecided     string // why recovery stands: server, shard and reason; empty when it does not
+
+	Segments      uint64 // that hold or may hold data: not given back, not deleted
+	Unsealed      uint64 // of these, allocated or open
+	StoredBytes   uint64 // in sealed segments, parity included
+	ReservedBytes uint64 // in unsealed ones
+}
+
+// LastCut is the seq after which the next writer goes on, less one.
+func (v *Volume) LastCut() layout.Seq {
+	if len(v.Cuts) == 0 {
+		return 0
+	}
+	return v.Cuts[len(v.Cuts)-1].Seq
+}
+
+// SegmentState is a segment's place in its life.
+type SegmentState uint8
+
+// States of a segment, in order of life. Numbers are frozen. A segment leaves
+// the state when all its shards are confirmed gone.
+const (
+	Allocated SegmentState = 0 // placed; its shards are being created; no writer knows it
+	Open      SegmentState = 1 // takes appends
+	Sealed    SegmentState = 2 // ended for ever by its seal
+	Finalized SegmentState = 3 // its shards compared themselves with the seal
+	Dropped   SegmentState = 4 // holds nothing that counts; its shards may be deleted
+)
+
+// String gives the state's name.
+func (s SegmentState) String() string {
+	names := [...]string{"allocated", "open", "sealed", "finalized", "dropped"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return "unknown"
+}
+
+// Placement says where one shard lives. The server is the device's.
+type Placement struct {
+	Device     layout.DeviceID   `cbor:"1,keyasint"`
+	Generation layout.Generation `cbor:"2,keyasint"`
+}
+
+// Segment is a segment's record, unpacked.
+type Segment struct {
+	ID          layout.SegmentID
+	Volume      layout.VolumeID
+	Epoch       layout.Epoch // that allocated it
+	Command     CommandID    // that allocated it
+	Geometry    layout.Geometry
+	ShardLength layout.ShardOffset
+	Map         bool // holds pages of the extent map
+	State       SegmentState
+	Placements  []Placement // k+m, by shard
+	// Seal is the seal of a sealed segment. In an unsealed map segment it is
+	// the list attached to the newest root, and Listed tells whether there is one.
+	Seal   Seal
+	Listed bool
+	// Retired is 0 while the head names the segment. Of a data segment it is
+	// covers of the first root that does not name it; of a map segment the
+	// number of that root.
+	Retired uint64
+}
+
+// Unsealed tells whether the segment takes, or may soon take, appends.
+func (s *Segment) Unsealed() bool { return s.State == Allocated || s.State == Open }
+
+// ShardSeal is what a seal says of one shard.
+type ShardSeal struct {
+	Count  uint32             `cbor:"1,keyasint,omitempty"`
+	Length layout.ShardOffset `cbor:"2,keyasint,omitempty"`
+	Digest stripe.Digest      `cbor:"3,keyasint"`
+}
+
+// Seal ends a segment for ever at an agreed list of stripes. It is stripe.Seal
+// in the form that commands carry.
+type Seal struct {
+	Segment layout.SegmentID `cbor:"1,keyasint"`
+	First   layout.Seq       `cbor:"2,keyasint,omitempty"` // 0 when empty
+	Last    layout.Seq       `cbor:"3,keyasint,omitempty"`
+	Count   uint32           `cbor:"4,keyasint,omitempty"`
+	Shards  []ShardSeal      `cbor:"5,keyasint"` // k+m
+}
+
+// SealOf converts from the form that the data path uses.
+func SealOf(s stripe.Seal) Seal {
+	out := Seal{Segment: s.Segment, First: s.First, Last: s.Last, Count: s.Count, Shards: make([]ShardSeal, len(s.Shards))}
+	for i, sh := range s.Shards {
+		out.Shards[i] = ShardSeal(sh)
+	}
+	return out
+}
+
+// Stripe converts to the form that the data path uses.
+func (s Seal) Stripe() stripe.Seal {
+	out := stripe.Seal{Segment: s.Segment, First: s.First, Last: s.Last, Count: s.Count, Shards: make([]stripe.ShardSeal, len(s.Shards))}
+	for i, sh := range s.Shards {
+		out.Shards[i] = stripe.ShardSeal(sh)
+	}
+	return out
+}

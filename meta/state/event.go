@@ -1,0 +1,120 @@
+package state
+
+import "strake/internal/layout"
+
+// Event says what a command changed, for logs, metrics and the notification of
+// sessions. Events come in the order in which they happened; a repeated
+// command has none.
+type Event interface{ event() }
+
+// Events, named in the past tense.
+type (
+	CellFormed struct {
+		Cell        layout.CellID
+		ShardLength layout.ShardOffset
+	}
+	ServerRegistered struct {
+		Server layout.ServerID
+		New    bool
+	}
+	ServerWentUp       struct{ Server layout.ServerID }
+	ServerWentDown     struct{ Server layout.ServerID } // sessions with open segments there move on
+	DeviceStateChanged struct {
+		Device   layout.DeviceID
+		Old, New DeviceState
+	}
+	SessionOpened struct {
+		Session layout.SessionID
+		Owner   string
+	}
+	SessionEnded struct {
+		Session layout.SessionID
+		Expired bool
+	}
+	VolumeCreated struct{ Volume layout.VolumeID }
+	VolumeResized struct {
+		Volume   layout.VolumeID
+		Old, New uint64
+	}
+	VolumeRemoved   struct{ Volume layout.VolumeID }
+	VolumeUndeleted struct{ Volume layout.VolumeID }
+	VolumePurged    struct{ Volume layout.VolumeID }
+	VolumeGone      struct{ Volume layout.VolumeID } // its last segment was deleted
+	LeaseTaken      struct {
+		Volume  layout.VolumeID
+		Epoch   layout.Epoch
+		Session layout.SessionID
+		Old     layout.SessionID // whom to tell that the lease is lost; 0: nobody held it
+	}
+	LeaseReleased struct {
+		Volume layout.VolumeID
+		Epoch  layout.Epoch
+	}
+	LeaseExpired struct {
+		Volume   layout.VolumeID
+		Epoch    layout.Epoch
+		Session  layout.SessionID
+		Unsealed uint64 // segments that a janitor must recover
+	}
+	SegmentAllocated struct {
+		Segment layout.SegmentID
+		Volume  layout.VolumeID
+	}
+	SegmentOpened  struct{ Segment layout.SegmentID }
+	SegmentDropped struct{ Segment layout.SegmentID }
+	SegmentSealed  struct {
+		Segment     layout.SegmentID
+		First, Last layout.Seq
+		Count       uint32
+	}
+	SegmentFinalized struct{ Segment layout.SegmentID }
+	SegmentRetired   struct{ Segment layout.SegmentID }
+	SegmentDeleted   struct{ Segment layout.SegmentID }
+	EpochClosed      struct {
+		Volume layout.VolumeID
+		Epoch  layout.Epoch
+		Cut    layout.Seq
+	}
+	RecoveryBlocked struct {
+		Volume layout.VolumeID
+		Epoch  layout.Epoch
+		Reason string
+	}
+	RootRecorded struct {
+		Volume layout.VolumeID
+		Number layout.RootNumber
+		Covers layout.Seq
+	}
+	ShardReplaced struct {
+		Shard    layout.ShardKey
+		Old, New Placement
+	}
+)
+
+func (CellFormed) event()         {}
+func (ServerRegistered) event()   {}
+func (ServerWentUp) event()       {}
+func (ServerWentDown) event()     {}
+func (DeviceStateChanged) event() {}
+func (SessionOpened) event()      {}
+func (SessionEnded) event()       {}
+func (VolumeCreated) event()      {}
+func (VolumeResized) event()      {}
+func (VolumeRemoved) event()      {}
+func (VolumeUndeleted) event()    {}
+func (VolumePurged) event()       {}
+func (VolumeGone) event()         {}
+func (LeaseTaken) event()         {}
+func (LeaseReleased) event()      {}
+func (LeaseExpired) event()       {}
+func (SegmentAllocated) event()   {}
+func (SegmentOpened) event()      {}
+func (SegmentDropped) event()     {}
+func (SegmentSealed) event()      {}
+func (SegmentFinalized) event()   {}
+func (SegmentRetired) event()     {}
+func (SegmentDeleted) event()     {}
+func (EpochClosed) event()        {}
+func (RecoveryBlocked) event()    {}
+func (RootRecorded) event()       {}
+func (ShardReplaced) event()      {}
