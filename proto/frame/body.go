@@ -202,6 +202,9 @@ func DecodeSync(b []byte) (SyncBody, error) {
 		return SyncBody{}, malformed(Sync, len(b))
 	}
 	s := SyncBody{Incarnation: layout.Incarnation(le.Uint64(b)), Device: layout.DeviceID(le.Uint64(b[8:]))}
+	if n := le.Uint32(b[16:]); n > 0 {
+		s.Shards = make([]ShardRef, 0, n)
+	}
 	for rest := b[20:]; len(rest) > 0; {
 		ref, next, err := decodeShardRef(Sync, rest)
 		if err != nil {

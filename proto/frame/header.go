@@ -212,5 +212,6 @@ func micros(d time.Duration) uint32 {
 	if d <= 0 {
 		return 0
 	}
-	return uint32(min((d+time.Microsecond-1)/time.Microsecond, 1<<32-1))
+	const most = (1<<32 - 1) * time.Microsecond
+	return uint32((min(d, most) + time.Microsecond - 1) / time.Microsecond)
 }

@@ -21,7 +21,7 @@ func (h *Header) Check() error {
 		return bad("data mask %b in geometry %v", s.Data, g)
 	case s.Unit%layout.BlockSize != 0 || s.Unit > layout.MaxStripePayload:
 		return bad("unit of %d bytes", s.Unit)
-	case h.Offset < 0 || h.Offset%layout.BlockSize != 0 || h.End() > layout.MaxShardLength:
+	case h.Offset < 0 || h.Offset%layout.BlockSize != 0 || h.Offset > layout.MaxShardLength-layout.ShardOffset(s.Unit):
 		return bad("offset %d, unit %d", h.Offset, s.Unit)
 	case h.Blocks > layout.MaxStripeBlocks:
 		return bad("%d payload blocks", h.Blocks)
@@ -29,6 +29,9 @@ func (h *Header) Check() error {
 		return bad("seq %d, flushed %d", h.Seq, h.Flushed)
 	case !h.Participants().Has(h.Shard):
 		return bad("shard %d takes no part", h.Shard)
+	}
+	if len(h.Ranges) > MaxRanges || h.EncodedLen() > MaxLen {
+		return bad("%d ranges and %d checksums are longer than a header may be", len(h.Ranges), len(h.CRCs))
 	}
 	if want := h.Participants().Count() * int(s.UnitBlocks()); len(h.CRCs) != want {
 		return bad("%d checksums, want %d", len(h.CRCs), want)
@@ -51,9 +54,10 @@ func (h *Header) checkFill() error {
 
 // checkRanges: the write ranges add up to the payload.
 func (h *Header) checkRanges() error {
+	const volumeBlocks = layout.MaxVolumeBytes / layout.BlockSize
 	var blocks uint64
 	for i, r := range h.Ranges {
-		if r.Count == 0 || r.Kind < Write || r.Kind > Zero || uint64(r.Start)+uint64(r.Count) > layout.MaxVolumeBytes/layout.BlockSize {
+		if r.Count == 0 || r.Kind < Write || r.Kind > Zero || r.Start > volumeBlocks-layout.BlockNumber(r.Count) {
 			return errs.New(errs.Corrupt, "check stripe header", "range %d: block %d, count %d, kind %d", i, r.Start, r.Count, r.Kind)
 		}
 		if r.Kind == Write {
