@@ -24,6 +24,13 @@ func (m *Mem) Cut() {
 // Crash with another rng shows another outcome of the same cut.
 func (m *Mem) Crash(rng *rand.Rand, keepPercent int) *Mem {
 	m.Cut()
+	return m.CrashClone(rng, keepPercent)
+}
+
+// CrashClone is Crash without the cut: m goes on, and the result tells what a
+// cut at this moment would have left. It costs time and memory for the lists of
+// pages, not for their bytes.
+func (m *Mem) CrashClone(rng *rand.Rand, keepPercent int) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := crash{rng: rng, keep: keepPercent, dirs: map[*node]map[string]*node{}, done: map[*node]*node{}}
