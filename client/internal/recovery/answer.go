@@ -1,0 +1,54 @@
+package recovery
+
+import (
+	"strake/internal/layout"
+	"strake/proto/stripe"
+)
+
+// State is what a shard said as a whole.
+type State uint8
+
+const (
+	// Silent: no answer, so not fenced either.
+	Silent State = iota
+	// Listed: fenced, store intact (right UUID, incarnation never went back):
+	// a stripe that is not in the list was never had.
+	Listed
+	// CannotTell: fenced, but nothing follows from what it doesn't list: I/O
+	// error, missing file, unreadable index, wiped or rolled back, 'not here'.
+	CannotTell
+)
+
+// Stripe is what a shard says of one stripe that it lists.
+type Stripe struct {
+	Seq    layout.Seq
+	Header *stripe.Header // have it, durable and verified; nil: cannot tell
+	Reason string         // why it can't tell
+}
+
+// Shard is one shard's answer.
+type Shard struct {
+	Server  layout.ServerID
+	Device  layout.DeviceID
+	State   State
+	Reason  string   // of Silent and CannotTell
+	Stripes []Stripe // ascending by seq; also CannotTell shards may list some
+}
+
+// Segment is an unsealed data segment with its shards' answers.
+type Segment struct {
+	ID       layout.SegmentID
+	Geometry layout.Geometry
+	Shards   []Shard // k+m
+}
+
+// Interval is a run of seqs, both ends included.
+type Interval struct{ First, Last layout.Seq }
+
+// Input is all that a decision depends on.
+type Input struct {
+	LastCut  layout.Seq // the log stands up to here: the cut of the last closed epoch
+	Sealed   []Interval // seqs above LastCut that sealed segments hold, any order
+	Flushed  layout.Seq // highest flushed seq known from elsewhere (sealed segments' headers), else 0
+	Segments []Segment  // every unsealed data segment of older epochs, empty ones too
+}
