@@ -19,7 +19,7 @@ type setting struct {
 // Un-synced changes survive independently, except that a change needs the
 // earlier ones that touch the same slot or the same node (so a file that always
 // had a name keeps one), the removal of a directory needs all changes within
-// it, and a second name (of a rename or link) needs the directories above it.
+// it, and a name that came from another directory needs those above it.
 // This is weaker than what journaling file systems give, and no weaker than
 // SyncDir's contract: code that survives here survives there.
 type dirChange struct {

@@ -29,7 +29,9 @@ func TestUnsyncedNameIsLostThoughFileWasSynced(t *testing.T) {
 func TestUnsyncedParentHidesSyncedChild(t *testing.T) {
 	m := vfs.NewMem(vfs.MemOptions{})
 	check(t, m.MkdirAll("d"))
-	must[vfs.File](t)(m.Create("d/a"))
+	must[vfs.File](t)(m.Create("d/tmp"))
+	check(t, m.Rename("d/tmp", "d/a"))
+	check(t, m.Link("d/a", "d/b"))
 	check(t, m.SyncDir("d"))
 	if exists(t, m.Crash(nil, 0), "d") {
 		t.Fatal("a directory survived without SyncDir of its parent")

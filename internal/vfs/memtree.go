@@ -141,15 +141,19 @@ func (m *Mem) link(from, to string) error {
 	case n.isDir:
 		return syscall.EPERM
 	}
-	m.enter(dirChange{sets: []setting{{at, n}}, nodes: []*node{n}, needs: m.way(to)})
+	m.enter(dirChange{sets: []setting{{at, n}}, nodes: []*node{n}, needs: m.way(from, to)})
 	return nil
 }
 
-// way claims the names of all directories above a clean path. A file that gets
-// another name there needs them, else it could lose its last name to a cut.
-func (m *Mem) way(name string) []claim {
+// way claims the names of all directories above the clean path to. A file that
+// comes there from another directory needs them, else it could lose its last
+// name to a cut; within one directory nothing is needed.
+func (m *Mem) way(from, to string) []claim {
+	if path.Dir(from) == path.Dir(to) {
+		return nil
+	}
 	var out []claim
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+	for dir := path.Dir(to); dir != "."; dir = path.Dir(dir) {
 		if n, err := m.find(dir); err == nil {
 			out = append(out, named(n))
 		}
@@ -175,7 +179,7 @@ func (m *Mem) rename(from, to string) error {
 	case old != nil && old.isDir:
 		return syscall.EISDIR
 	}
-	c := dirChange{sets: []setting{{a, nil}, {b, n}}, nodes: []*node{n}, needs: m.way(to)}
+	c := dirChange{sets: []setting{{a, nil}, {b, n}}, nodes: []*node{n}, needs: m.way(from, to)}
 	if old != nil {
 		c.nodes = append(c.nodes, old)
 	}

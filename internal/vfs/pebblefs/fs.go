@@ -19,8 +19,9 @@ type fs struct {
 	dir   string // clean path in below
 }
 
-// New gives Pebble the part of below under dir. It makes nothing: pebble.Open
-// makes its directories. A dir that is not below the root makes every call fail
+// New gives Pebble the part of below under dir. The caller makes dir and syncs
+// its parent before, as Pebble makes and syncs only what is within: else a power
+// cut takes the store. A dir that is not below the root makes every call fail
 // with errs.InvalidArgument.
 func New(below vfs.FS, dir string) pebblevfs.FS { return &fs{below: below, dir: dir} }
 

@@ -33,6 +33,8 @@ func (q quiet) Fatalf(format string, a ...any) { q.t.Errorf(format, a...) }
 
 func openStore(t *testing.T, fsys vfs.FS) *pebble.DB {
 	t.Helper()
+	check(t, fsys.MkdirAll("index"))
+	check(t, fsys.SyncDir("."))
 	db, err := pebble.Open("db", &pebble.Options{
 		FS:           pebblefs.New(fsys, "index"),
 		Logger:       quiet{t},
