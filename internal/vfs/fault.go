@@ -8,7 +8,7 @@ import (
 // Fault wraps a file system and makes chosen calls fail, hang, or find the
 // power cut. It counts every method of FS and File except Close and Fd, in the
 // order in which they begin, starting with 1. A failed call does not reach the
-// file system below. All methods are safe for concurrent use.
+// file system below, except that a failed Sync loses what was un-synced in a Mem. All methods are safe for concurrent use.
 type Fault struct {
 	below FS
 

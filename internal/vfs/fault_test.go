@@ -1,6 +1,7 @@
 package vfs_test
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"syscall"
@@ -159,5 +160,72 @@ func TestFaultCountsConcurrentCallsOnce(t *testing.T) {
 	wg.Wait()
 	if f.Ops() != 161 || failed != 1 {
 		t.Fatalf("counted %d calls, %d failed", f.Ops(), failed)
+	}
+}
+
+func TestSyncAfterFailedSyncLies(t *testing.T) {
+	m := vfs.NewMem(vfs.MemOptions{})
+	f := vfs.NewFault(m)
+	old, fresh := make([]byte, 3*4096), make([]byte, 3*4096)
+	for i := range fresh {
+		old[i], fresh[i] = 1, 2
+	}
+	file := syncedFile(t, f, "a", old)
+	must[int](t)(file.WriteAt(fresh, 0))
+	f.FailAt(f.Ops()+1, syscall.EIO)
+	if err := file.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("got %v", err)
+	}
+	must[int](t)(file.WriteAt(fresh[:4096], 4096)) // only this page is dirty again
+	check(t, file.Sync())
+	if got := readAll(t, f, "a"); !bytes.Equal(got, fresh) {
+		t.Fatal("the un-synced content does not read back")
+	}
+	want := append(append(bytes.Clone(old[:4096]), fresh[:4096]...), old[:4096]...)
+	for _, keep := range []int{0, 100} {
+		if got := readAll(t, m.CrashClone(nil, keep), "a"); !bytes.Equal(got, want) {
+			t.Fatalf("keep %d: a later sync wrote what a failed one had given up", keep)
+		}
+	}
+	check(t, file.Truncate(0))
+	check(t, file.Truncate(3*4096))
+	check(t, file.Sync())
+	if got := readAll(t, m.CrashClone(nil, 0), "a"); !bytes.Equal(got, make([]byte, 3*4096)) {
+		t.Fatal("old bytes came back after a truncation")
+	}
+}
+
+// TestReplacedFileIsOldOrNewAtEveryCut replaces a file by the usual steps, with
+// the power cut, or an error, at each of them.
+func TestReplacedFileIsOldOrNewAtEveryCut(t *testing.T) {
+	replace := func(fsys vfs.FS) error {
+		f, err := fsys.Create("tmp")
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err = f.WriteAt([]byte("new"), 0); err != nil {
+			return err
+		}
+		if err = f.Sync(); err != nil {
+			return err
+		}
+		if err = fsys.Rename("tmp", "a"); err != nil {
+			return err
+		}
+		return fsys.SyncDir(".")
+	}
+	for n := range int64(6) {
+		for _, keep := range percents {
+			m := vfs.NewMem(vfs.MemOptions{})
+			syncedFile(t, m, "a", []byte("old"))
+			f := vfs.NewFault(m)
+			f.CutAt(1 + n)
+			err := replace(f)
+			got := string(readAll(t, m.Crash(rng(int(n)), keep), "a"))
+			if got != "old" && got != "new" || err == nil && got != "new" {
+				t.Fatalf("cut at %d keep %d: %q, %v", n+1, keep, got, err)
+			}
+		}
 	}
 }

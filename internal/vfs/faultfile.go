@@ -39,9 +39,14 @@ func (f *faultFile) WritevAt(bufs [][]byte, off int64) (int, error) {
 	return f.below.WritevAt(bufs, off)
 }
 
-// Sync implements File.
+// Sync implements File. A failed one over a Mem leaves what Linux leaves: the
+// un-synced content reads back, a later Sync succeeds without writing it, and a
+// power cut loses it.
 func (f *faultFile) Sync() error {
 	if err := f.fs.begin(OpSync, f.path); err != nil {
+		if m, ok := f.below.(*memFile); ok {
+			m.failSync()
+		}
 		return err
 	}
 	return f.below.Sync()

@@ -1,6 +1,9 @@
 package vfs
 
-import "io"
+import (
+	"io"
+	"maps"
+)
 
 const (
 	pageSize   = 4096
@@ -18,6 +21,7 @@ type content struct {
 	size    int64
 	pages   map[int64]*page
 	undo    map[int64]*page // the synced page, nil for a hole, of each changed since
+	stale   map[int64]*page // like undo, for pages that a failed sync left clean
 	synced  int64           // the synced size
 	pending []change        // since the last sync, oldest first
 }
@@ -64,6 +68,10 @@ func (c *content) remember(i int64) {
 		c.undo = map[int64]*page{}
 	}
 	c.undo[i] = c.pages[i]
+	if old, stale := c.stale[i]; stale { // dirty again, so the next sync writes it
+		c.undo[i] = old
+		delete(c.stale, i)
+	}
 }
 
 // fit tells how many of n bytes at off can be written with so many new pages.
@@ -120,15 +128,17 @@ func (c *content) punch(off, n int64) {
 	}
 	end := off + min(n, c.size-off)
 	first, last := off/pageSize, (end-1)/pageSize
-	if last-first < int64(len(c.pages)) {
+	if last-first < int64(len(c.pages)+len(c.stale)) {
 		for i := first; i <= last; i++ {
 			c.zero(i, off, end)
 		}
 		return
 	}
-	for i := range c.pages { // the range is mostly holes
-		if first <= i && i <= last {
-			c.zero(i, off, end)
+	for _, pages := range []map[int64]*page{c.pages, c.stale} { // the range is mostly holes
+		for i := range pages {
+			if first <= i && i <= last {
+				c.zero(i, off, end)
+			}
 		}
 	}
 }
@@ -136,6 +146,9 @@ func (c *content) punch(off, n int64) {
 // zero clears what of page i lies in [off, end), and drops it when that is all.
 func (c *content) zero(i, off, end int64) {
 	if c.pages[i] == nil {
+		if _, stale := c.stale[i]; stale {
+			c.remember(i)
+		}
 		return
 	}
 	start := i * pageSize
@@ -160,23 +173,36 @@ func (c *content) apply(ch change) {
 	}
 }
 
-// settle declares the present content synced.
+// settle declares the present content synced, except for stale pages.
 func (c *content) settle() {
 	c.undo, c.pending, c.synced = nil, nil, c.size
 }
 
+// forsake is a failed sync as Linux does it: the dirty pages are marked clean,
+// so that they read back, but no later sync writes them unless they are changed
+// again, and a power cut loses them.
+func (c *content) forsake() {
+	if c.stale == nil {
+		c.stale = map[int64]*page{}
+	}
+	maps.Copy(c.stale, c.undo) // a page is in one of them at most
+	c.undo, c.pending = nil, nil
+}
+
 // durable gives the content as of the last sync. It shares pages.
 func (c *content) durable() *content {
-	d := &content{size: c.synced, synced: c.synced, pages: make(map[int64]*page, len(c.pages))}
-	for i, p := range c.pages {
-		d.pages[i] = p
+	d := &content{size: c.synced, synced: c.synced, pages: maps.Clone(c.pages)}
+	if d.pages == nil {
+		d.pages = map[int64]*page{}
 	}
-	for i, p := range c.undo {
-		if p == nil {
-			delete(d.pages, i)
-			continue
+	for _, older := range []map[int64]*page{c.undo, c.stale} {
+		for i, p := range older {
+			if p == nil {
+				delete(d.pages, i)
+				continue
+			}
+			d.pages[i] = p
 		}
-		d.pages[i] = p
 	}
 	return d
 }

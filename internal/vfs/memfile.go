@@ -110,6 +110,14 @@ func (f *memFile) Sync() error {
 	})
 }
 
+// failSync is what a failed sync does to the un-synced content. Fault calls it.
+func (f *memFile) failSync() {
+	_ = f.at("sync", func(c *content) error {
+		c.forsake()
+		return nil
+	})
+}
+
 // StartWriteback implements File; it does nothing, as it promises nothing.
 func (f *memFile) StartWriteback(off, n int64) error {
 	return f.at("writeback", func(*content) error { return checkRange(off, n) })

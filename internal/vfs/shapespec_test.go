@@ -37,3 +37,16 @@ func TestParseShapeRefusesBadInput(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseShape(f *testing.F) {
+	f.Add("read=60MiB,write=60MiB,iops=4000,latency=100us,cache=16MiB")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := vfs.ParseShape(text)
+		if err != nil {
+			return
+		}
+		if again, err := vfs.ParseShape(s.String()); err != nil || again != s {
+			t.Fatalf("%q gave %+v, then %+v, %v", text, s, again, err)
+		}
+	})
+}
