@@ -1,0 +1,73 @@
+package replica
+
+import (
+	"io"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// Machine is the state machine behind the log. Apply, Snapshot and Restore are
+// called by one goroutine at a time; what Snapshot returned is written by
+// another one while Apply goes on.
+type Machine interface {
+	// Apply carries out the command at an index of the log. The result goes to
+	// the proposer. An error says that this program can't apply the command (it
+	// is of a newer version, or damaged): the process ends, for to go on without
+	// it would be another state. A refusal is a result, not an error.
+	Apply(index uint64, command []byte) (result any, err error)
+	// Snapshot gives the state as it is now; it must be quick.
+	Snapshot() (io.WriterTo, error)
+	// Restore replaces the state.
+	Restore(r io.Reader) error
+}
+
+// fsm is a Machine in raft's terms.
+type fsm struct {
+	machine  Machine
+	fail     func(error)
+	restored atomic.Uint64 // snapshots taken over since the start
+}
+
+var _ raft.FSM = (*fsm)(nil)
+
+// Apply implements raft.FSM.
+func (f *fsm) Apply(entry *raft.Log) any {
+	result, err := f.machine.Apply(entry.Index, entry.Data)
+	if err != nil {
+		f.fail(err)
+		runtime.Goexit() // nothing after this entry may be applied
+	}
+	return result
+}
+
+// Snapshot implements raft.FSM.
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	s, err := f.machine.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return fsmSnapshot{s}, nil
+}
+
+// Restore implements raft.FSM.
+func (f *fsm) Restore(body io.ReadCloser) error {
+	defer body.Close()
+	f.restored.Add(1)
+	return f.machine.Restore(body)
+}
+
+type fsmSnapshot struct{ state io.WriterTo }
+
+// Persist implements raft.FSMSnapshot.
+func (s fsmSnapshot) Persist(to raft.SnapshotSink) error {
+	if _, err := s.state.WriteTo(to); err != nil {
+		to.Cancel()
+		return err
+	}
+	return to.Close()
+}
+
+// Release implements raft.FSMSnapshot.
+func (s fsmSnapshot) Release() {}

@@ -1,0 +1,199 @@
+package replica
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"strake/internal/errs"
+)
+
+// store is what raft keeps its log, term and vote in.
+type store interface {
+	raft.LogStore
+	raft.StableStore
+}
+
+// guard is the store that raft sees. It seals and checks entries and values, and
+// makes the first failure final: raft itself would step down and go on with a
+// log whose last write is lost, and the kernel may report the next fsync as a
+// success. After a failure, a hang or a corrupt entry no write is acknowledged
+// any more, and fatal is called, once, on a goroutine of its own.
+type guard struct {
+	below   store
+	limit   time.Duration // how long a write may take
+	fatal   func(error)
+	born    func() error  // called after the first write; makes the marker durable
+	running atomic.Bool   // raft's goroutines read, not ours
+	broken  chan struct{} // closed with the first failure
+
+	mu     sync.Mutex
+	failed error // guarded by mu: the first failure
+	isBorn bool  // guarded by mu
+}
+
+var (
+	_ raft.LogStore          = (*guard)(nil)
+	_ raft.StableStore       = (*guard)(nil)
+	_ raft.MonotonicLogStore = (*guard)(nil)
+)
+
+func newGuard(below store, limit time.Duration, fatal func(error), born func() error) *guard {
+	return &guard{below: below, limit: limit, fatal: fatal, born: born, broken: make(chan struct{})}
+}
+
+// failure is the latched error, or nil.
+func (g *guard) failure() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failed
+}
+
+// fail latches the first error and tells the process to end.
+func (g *guard) fail(err error) {
+	g.mu.Lock()
+	first := g.failed == nil
+	if first {
+		g.failed = err
+		close(g.broken)
+	}
+	g.mu.Unlock()
+	if first {
+		go g.fatal(err)
+	}
+}
+
+// write runs one write under the watchdog. A write that ends after the watchdog
+// barked is not acknowledged.
+func (g *guard) write(what string, do func() error) error {
+	if err := g.failure(); err != nil {
+		return err
+	}
+	watchdog := time.AfterFunc(g.limit, func() {
+		g.fail(errs.New(errs.Unavailable, what, "the disk did not answer within %v", g.limit).
+			WithHint("check the disk of this server's directory, then start it again"))
+	})
+	err := do()
+	watchdog.Stop()
+	if err == nil {
+		err = g.mark()
+	}
+	if err != nil {
+		g.fail(errs.Wrap(err, "%s", what).(*errs.Error).
+			WithHint("check the disk of this server's directory; if it is lost, remove this member from the cell, empty the directory and add it again"))
+	}
+	return g.failure()
+}
+
+// mark makes the marker durable after the first write and before its
+// acknowledgement. The order is on purpose: a crash in between leaves state
+// without a marker, which the next start mends; the other way round a server
+// that never was a member would look wiped.
+func (g *guard) mark() error {
+	g.mu.Lock()
+	done := g.isBorn
+	g.isBorn = true
+	g.mu.Unlock()
+	if done || g.born == nil {
+		return nil
+	}
+	return g.born()
+}
+
+// StoreLog implements raft.LogStore.
+func (g *guard) StoreLog(entry *raft.Log) error { return g.StoreLogs([]*raft.Log{entry}) }
+
+// StoreLogs implements raft.LogStore.
+func (g *guard) StoreLogs(entries []*raft.Log) error {
+	sealed := make([]*raft.Log, len(entries))
+	for i, e := range entries {
+		sealed[i] = seal(e)
+	}
+	return g.write("write the log", func() error { return g.below.StoreLogs(sealed) })
+}
+
+// DeleteRange implements raft.LogStore.
+func (g *guard) DeleteRange(first, last uint64) error {
+	return g.write("truncate the log", func() error { return g.below.DeleteRange(first, last) })
+}
+
+// Set implements raft.StableStore.
+func (g *guard) Set(key, value []byte) error {
+	return g.write("write term and vote", func() error { return g.below.Set(key, sealValue(key, value)) })
+}
+
+// SetUint64 implements raft.StableStore.
+func (g *guard) SetUint64(key []byte, value uint64) error {
+	return g.Set(key, binary.LittleEndian.AppendUint64(nil, value))
+}
+
+// Get implements raft.StableStore; a missing key gives nil.
+func (g *guard) Get(key []byte) ([]byte, error) {
+	b, err := g.below.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	value, err := unsealValue(key, b)
+	return value, g.checked(err)
+}
+
+// GetUint64 implements raft.StableStore; a missing key gives 0.
+func (g *guard) GetUint64(key []byte) (uint64, error) {
+	b, err := g.Get(key)
+	if err != nil || b == nil {
+		return 0, err
+	}
+	if len(b) != 8 {
+		return 0, g.checked(errs.New(errs.Corrupt, "", "stable value %q has %d bytes", key, len(b)))
+	}
+	return binary.LittleEndian.Uint64(b), nil
+}
+
+// GetLog implements raft.LogStore. raft-wal still gives entries that were
+// truncated from the head of its newest file, so the bound is kept here: raft
+// must see that they are gone and send a snapshot.
+func (g *guard) GetLog(index uint64, entry *raft.Log) error {
+	first, err := g.below.FirstIndex()
+	if err == nil && index < first {
+		return raft.ErrLogNotFound
+	}
+	if err == nil {
+		err = g.below.GetLog(index, entry)
+	}
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return err
+	}
+	if err == nil {
+		err = unseal(entry, index)
+	}
+	return g.checked(err)
+}
+
+// checked makes a failed read final. raft panics when it can't read an entry
+// that it must apply; its goroutine ends here instead, so that the typed error
+// that fatal got is the last word of the process.
+func (g *guard) checked(err error) error {
+	if err == nil {
+		return nil
+	}
+	g.fail(errs.Wrap(err, "read the log").(*errs.Error).WithHint("%s", rejoinHint))
+	if g.running.Load() {
+		runtime.Goexit()
+	}
+	return err
+}
+
+// FirstIndex implements raft.LogStore.
+func (g *guard) FirstIndex() (uint64, error) { return g.below.FirstIndex() }
+
+// LastIndex implements raft.LogStore.
+func (g *guard) LastIndex() (uint64, error) { return g.below.LastIndex() }
+
+// IsMonotonic implements raft.MonotonicLogStore: the log takes no gaps, so raft
+// must empty it when a snapshot is installed.
+func (g *guard) IsMonotonic() bool { return true }
