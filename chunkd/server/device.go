@@ -1,0 +1,133 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strake/chunkd/sched"
+	"strake/chunkd/store"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/frame"
+)
+
+// Device is one device that a server serves.
+type Device struct {
+	ID    layout.DeviceID
+	Path  string // for people
+	Store Store
+	Sched sched.Scheduler // nil: a FIFO of default width
+}
+
+// device is a Device and what the server measures of it.
+type device struct {
+	Device
+	// pace is the recent time of a read in ns per started 64 KiB: whether reads
+	// are served where they are received, or by a goroutine of their own.
+	pace atomic.Int64
+}
+
+const (
+	// paceUnit is the step in which read times are counted.
+	paceUnit = 64 << 10
+	// inlineFor is how long a connection's other requests may be held up by a
+	// read that is served inline; a hop to another goroutine costs a tenth.
+	inlineFor = 300 * time.Microsecond
+)
+
+func steps(n int) int64 { return int64(n+paceUnit-1) / paceUnit }
+
+// quick tells whether a read of n bytes is expected to be over soon.
+func (d *device) quick(n int) bool { return d.pace.Load()*steps(n) <= int64(inlineFor) }
+
+// measured takes in how long a read took. Lost updates do no harm.
+func (d *device) measured(n int, took time.Duration) {
+	old := d.pace.Load()
+	d.pace.Store(old + (int64(took)/steps(n)-old)/8)
+}
+
+// err tells why the device no longer answers, nil while it does.
+func (d *device) err() error {
+	select {
+	case <-d.Store.Failed():
+		return errs.New(errs.Unavailable, "", "device %d at %s has failed: %v", d.ID, d.Path, d.Store.Err()).
+			WithHint("use the other shards; replace the device")
+	default:
+		return nil
+	}
+}
+
+// devices finds the device of a shard. With one device that is all there is to
+// it; with several, an index is kept in step with creations and deletions.
+type devices struct {
+	all []*device
+
+	mu    sync.RWMutex
+	where map[layout.ShardKey]*device // guarded by mu; nil with one device
+}
+
+func newDevices(list []Device) *devices {
+	ds := &devices{}
+	for _, d := range list {
+		if d.Sched == nil {
+			d.Sched = sched.NewFIFO(0, 0)
+		}
+		ds.all = append(ds.all, &device{Device: d})
+	}
+	if len(ds.all) < 2 {
+		return ds
+	}
+	ds.where = map[layout.ShardKey]*device{}
+	for _, d := range ds.all {
+		d.Store.Each(func(s store.Stat) bool { ds.where[s.Ref.ShardKey] = d; return true })
+	}
+	return ds
+}
+
+// find gives the device that serves a shard; a shard that no device has goes to
+// the first, whose store says what it knows of it.
+func (ds *devices) find(ref frame.ShardRef) (*device, error) {
+	if len(ds.all) == 0 {
+		return nil, errs.New(errs.NotHere, "", "the server has no device")
+	}
+	d := ds.all[0]
+	if ds.where != nil {
+		ds.mu.RLock()
+		if at, ok := ds.where[ref.ShardKey]; ok {
+			d = at
+		}
+		ds.mu.RUnlock()
+	}
+	return d, d.err()
+}
+
+// byID gives a device by its id; nil when it is none of this server's.
+func (ds *devices) byID(id layout.DeviceID) *device {
+	for _, d := range ds.all {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// created and deleted keep the index. A shard that was made on a second device
+// is served from there.
+func (ds *devices) created(key layout.ShardKey, d *device) {
+	if ds.where != nil {
+		ds.mu.Lock()
+		ds.where[key] = d
+		ds.mu.Unlock()
+	}
+}
+
+func (ds *devices) deleted(key layout.ShardKey, d *device) {
+	if ds.where != nil {
+		ds.mu.Lock()
+		if ds.where[key] == d {
+			delete(ds.where, key)
+		}
+		ds.mu.Unlock()
+	}
+}

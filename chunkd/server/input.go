@@ -1,0 +1,221 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"strake/internal/errs"
+	"strake/proto/frame"
+)
+
+const (
+	// smallLen is the buffer that every connection has; it holds the requests of
+	// a client that sends small ones one at a time.
+	smallLen = 512
+	// linger is how long a quiet connection keeps a pooled buffer.
+	linger = time.Second
+)
+
+var (
+	errIdle     = errors.New("idle for too long")
+	errDraining = errors.New("the server shuts down")
+)
+
+// input is the receiving half of a connection, a buffered reader that holds next
+// to nothing while its connection is quiet: it reads into a small array until
+// that overflows, then into a pooled buffer, which it gives back after a second
+// of silence. Only the connection's goroutine uses it; stop may be called by
+// others.
+type input struct {
+	nc       net.Conn
+	pool     *buffers
+	idle     time.Duration
+	stopping atomic.Bool
+
+	small    [smallLen]byte
+	big      *buffer // nil: small is in use
+	r, w     int     // bytes r..w of the buffer in use wait to be consumed
+	sparing  bool    // read no further than needed: a large payload should not pass through here
+	received time.Time
+	deadline time.Time
+}
+
+func (in *input) buf() []byte {
+	if in.big != nil {
+		return in.big.bytes
+	}
+	return in.small[:]
+}
+
+// buffered gives what has been received and not consumed. It is valid until the
+// next need.
+func (in *input) buffered() []byte { return in.buf()[in.r:in.w] }
+
+// consume drops the first n buffered bytes.
+func (in *input) consume(n int) {
+	if in.r += n; in.r == in.w {
+		in.r, in.w = 0, 0
+	}
+}
+
+// need returns once at least n bytes are buffered, n at most what a frame's
+// header and meta take. The error is io.EOF only between frames.
+func (in *input) need(n int) error {
+	for in.w-in.r < n {
+		in.makeRoom(n)
+		end := len(in.buf())
+		if in.sparing {
+			end = min(end, max(in.r+n, smallLen))
+		}
+		if err := in.fill(end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom gives the buffer room for n bytes from r on, and more room when the
+// small one turns out too small.
+func (in *input) makeRoom(n int) {
+	room := len(in.buf())
+	if n > room || in.big == nil && in.w == room {
+		next := in.pool.get(n)
+		in.w = copy(next.bytes, in.buffered())
+		in.pool.put(in.big)
+		in.r, in.big = 0, next
+	} else if in.r+n > room || in.w == room {
+		in.w = copy(in.buf(), in.buffered())
+		in.r = 0
+	}
+}
+
+// fill reads once, up to the buffer's offset end.
+func (in *input) fill(end int) error {
+	for {
+		n, err := in.read(in.buf()[in.w:end])
+		in.w += n
+		if n > 0 {
+			return nil
+		}
+		if err = in.verdict(err); err != nil {
+			return err
+		}
+	}
+}
+
+// read reads once and takes the time of receipt.
+func (in *input) read(p []byte) (int, error) {
+	in.arm()
+	n, err := in.nc.Read(p)
+	in.received = time.Now()
+	return n, err
+}
+
+// verdict turns a failed read into the connection's end, or nil: a pooled buffer
+// was given back and the wait goes on.
+func (in *input) verdict(err error) error {
+	switch {
+	case err == io.EOF && in.w > in.r:
+		return io.ErrUnexpectedEOF
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case in.stopping.Load():
+		return errDraining
+	case in.big != nil && in.w == in.r:
+		in.pool.put(in.big)
+		in.big, in.r, in.w = nil, 0, 0
+		return nil
+	}
+	return errIdle
+}
+
+// arm sets the deadline of the next read; it moves seldom, because that costs.
+func (in *input) arm() {
+	limit := in.idle
+	if in.big != nil && in.w == in.r {
+		limit = min(linger, limit)
+	}
+	if left := in.deadline.Sub(in.received); left < limit/2 || left > limit {
+		in.deadline = in.received.Add(limit)
+		in.nc.SetReadDeadline(in.deadline)
+		if in.stopping.Load() {
+			in.nc.SetReadDeadline(in.received)
+		}
+	}
+}
+
+// stop makes the next read, and one that waits, end with errDraining.
+func (in *input) stop() {
+	in.stopping.Store(true)
+	in.nc.SetReadDeadline(time.Unix(1, 0))
+}
+
+// readFull fills p, first with what is buffered, then straight from the socket.
+func (in *input) readFull(p []byte) error {
+	n := copy(p, in.buffered())
+	in.consume(n)
+	for n < len(p) {
+		m, err := in.read(p[n:])
+		n += m
+		if m == 0 && err != nil {
+			if err == io.EOF {
+				return io.ErrUnexpectedEOF
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) && in.stopping.Load() {
+				return errDraining
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// skip drops n bytes of a payload that nobody wants.
+func (in *input) skip(n int) error {
+	for n > 0 {
+		m := min(n, len(in.buffered()))
+		if m == 0 {
+			if err := in.need(1); err != nil {
+				return noEOF(err)
+			}
+			continue
+		}
+		in.consume(m)
+		n -= m
+	}
+	return nil
+}
+
+// complete tells whether the next whole request is buffered, so far as it will
+// be buffered at all: a large payload is waited for.
+func (in *input) complete() bool {
+	b := in.buffered()
+	if len(b) < frame.HeaderLen {
+		return false
+	}
+	h, err := frame.DecodeRequest(b)
+	return err != nil || frame.HeaderLen+h.Meta+h.Payload <= len(b)
+}
+
+// release gives the pooled buffer back for good.
+func (in *input) release() {
+	in.pool.put(in.big)
+	in.big, in.r, in.w = nil, 0, 0
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// isMalformed tells errors of the frames from those of the link.
+func isMalformed(err error) bool {
+	k := errs.KindOf(err)
+	return k == errs.Corrupt || k == errs.TooLarge || k == errs.Version || errors.Is(err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"time"
+
+	"strake/chunkd/sched"
+	"strake/chunkd/store"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/frame"
+)
+
+// request is one request from its receipt to its reply. Requests are reused, with
+// all they have allocated. A request belongs to one goroutine at a time: the
+// connection's, or the one it was handed to.
+type request struct {
+	frame.Request
+	received time.Time
+	meta     []byte // in the connection's input; valid on its goroutine until the next request
+
+	dev         *device
+	read        frame.ReadBody // Ranges is reused
+	part        frame.ReadBody // what work reads: all of a small read, else one quantum
+	one         [1]frame.ReadRange
+	shards      []frame.ShardRef // of a sync
+	incarnation layout.Incarnation
+	unit        store.Append
+	listed      frame.ListBody
+	crcs        []uint32
+	pieces      []piece
+	dst         []byte // where work reads to
+	reply       frame.Reply
+	began       bool  // a turn at the device has begun
+	err         error // of the work
+
+	// Work for the scheduler, made once so that no call of it allocates.
+	readWork, storeWork func()
+}
+
+func newRequest() *request {
+	r := &request{}
+	r.readWork, r.storeWork = r.readPart, r.storeUnit
+	return r
+}
+
+// begin prepares a request for the frame that was received.
+func (r *request) begin(h frame.Request, received time.Time) {
+	r.Request, r.received = h, received
+	r.dev, r.err = nil, nil
+	r.reply = frame.Reply{Kind: h.Kind, ID: h.ID}
+	r.began = false
+}
+
+// deadline is when an answer has become useless; zero: never.
+func (r *request) deadline() time.Time {
+	if r.Deadline == 0 {
+		return time.Time{}
+	}
+	return r.received.Add(r.Deadline)
+}
+
+// late refuses a request whose deadline has passed before anything was done.
+func (r *request) late() error {
+	if r.Deadline == 0 || time.Since(r.received) <= r.Deadline {
+		return nil
+	}
+	return errs.New(errs.Deadline, r.Kind.String(), "the deadline of %v passed in the server's queue", r.Deadline)
+}
+
+// tag tells the scheduler about n bytes of this request.
+func (r *request) tag(write bool, n int) sched.Tag {
+	return sched.Tag{Class: r.Class, Tenant: r.Tenant, Write: write, Bytes: n, Deadline: r.deadline()}
+}
+
+// started takes the time when the device's turn came; the first turn ends the
+// time in the queue.
+func (r *request) started() time.Time {
+	now := time.Now()
+	if !r.began {
+		r.began, r.reply.Queue = true, now.Sub(r.received)
+	}
+	return now
+}
+
+// ended adds the turn that started at from to the time at the device.
+func (r *request) ended(from time.Time) time.Duration {
+	took := time.Since(from)
+	r.reply.Service += took
+	return took
+}
+
+// served fills in what a reply says of the device.
+func (r *request) served() {
+	if r.dev != nil {
+		r.reply.Incarnation = r.dev.Store.Incarnation()
+		r.reply.Load = uint32(r.dev.Sched.Load())
+	}
+}
