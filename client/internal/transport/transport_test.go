@@ -1,0 +1,39 @@
+package transport_test
+
+import (
+	"net"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"strake/client/internal/transport"
+	"strake/client/internal/transport/transporttest"
+	"strake/internal/tls"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := tls.Policy{}.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func makeTCP(t testing.TB, h transport.Handler, window int) (transport.Transport, string) {
+	s := transporttest.Serve(listen(t), h)
+	t.Cleanup(s.Close)
+	return transport.NewTCP(tls.Policy{}, transport.Settings{Window: window}), s.Addr()
+}
+
+func makeMem(t testing.TB, h transport.Handler, window int) (transport.Transport, string) {
+	m := transport.NewMem(transport.MemOptions{Window: window})
+	m.Serve("server", h)
+	return m, "server"
+}
+
+func TestTCP(t *testing.T) { transporttest.Run(t, makeTCP) }
+
+func TestMem(t *testing.T) { transporttest.Run(t, makeMem) }
