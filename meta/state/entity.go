@@ -34,35 +34,35 @@ func (s DeviceState) String() string {
 
 // Server is a chunk server as it registered.
 type Server struct {
-	ID             layout.ServerID
-	UUID           layout.UUID
-	DataAddress    string
-	ControlAddress string
-	Domain         string // zone/rack/host, outermost first
-	Version        string // of its program
-	Up             bool
-	Registered     uint64 // log index of its last registration; names that life of it
-	Devices        []layout.DeviceID
+	ID             layout.ServerID   `cbor:"1,keyasint"`
+	UUID           layout.UUID       `cbor:"2,keyasint,omitempty"`
+	DataAddress    string            `cbor:"3,keyasint,omitempty"`
+	ControlAddress string            `cbor:"4,keyasint,omitempty"`
+	Domain         string            `cbor:"5,keyasint,omitempty"` // zone/rack/host, outermost first
+	Version        string            `cbor:"6,keyasint,omitempty"` // of its program
+	Up             bool              `cbor:"7,keyasint,omitempty"`
+	Registered     uint64            `cbor:"8,keyasint,omitempty"` // log index of its last registration; names that life of it
+	Devices        []layout.DeviceID `cbor:"9,keyasint,omitempty"`
 }
 
 // Device is one device of a server. The byte counts are coarse: they change by
 // command only when they changed much.
 type Device struct {
-	ID          layout.DeviceID
-	UUID        layout.UUID
-	Server      layout.ServerID
-	Path        string
-	Total       uint64
-	Used        uint64
-	Reserved    uint64 // promised to shards beyond what is stored
-	Incarnation layout.Incarnation
-	State       DeviceState
+	ID          layout.DeviceID    `cbor:"1,keyasint"`
+	UUID        layout.UUID        `cbor:"2,keyasint,omitempty"`
+	Server      layout.ServerID    `cbor:"3,keyasint,omitempty"`
+	Path        string             `cbor:"4,keyasint,omitempty"`
+	Total       uint64             `cbor:"5,keyasint,omitempty"`
+	Used        uint64             `cbor:"6,keyasint,omitempty"`
+	Reserved    uint64             `cbor:"7,keyasint,omitempty"` // promised to shards beyond what is stored
+	Incarnation layout.Incarnation `cbor:"8,keyasint,omitempty"`
+	State       DeviceState        `cbor:"9,keyasint,omitempty"`
 }
 
 // Session is a client's standing with the metadata service.
 type Session struct {
-	ID    layout.SessionID
-	Owner string // for people: host, pid, program
+	ID    layout.SessionID `cbor:"1,keyasint"`
+	Owner string           `cbor:"2,keyasint,omitempty"` // for people: host, pid, program
 }
 
 // Root is the entry point of a map checkpoint. Number 0 means that there is none.
@@ -80,29 +80,29 @@ type Cut struct {
 
 // Volume is a volume's record.
 type Volume struct {
-	ID        layout.VolumeID
-	Tenant    string
-	Name      string
-	SizeBytes uint64
-	Geometry  layout.Geometry // wanted; segments may be narrower
-	Class     layout.Class
+	ID        layout.VolumeID `cbor:"1,keyasint"`
+	Tenant    string          `cbor:"2,keyasint,omitempty"`
+	Name      string          `cbor:"3,keyasint,omitempty"`
+	SizeBytes uint64          `cbor:"4,keyasint,omitempty"`
+	Geometry  layout.Geometry `cbor:"5,keyasint,omitempty"` // wanted; segments may be narrower
+	Class     layout.Class    `cbor:"6,keyasint,omitempty"`
 
-	Epoch   layout.Epoch     // 0: never written
-	Holder  layout.SessionID // 0: nobody writes
-	Closed  bool             // all epochs below Epoch are closed; true in a new volume
-	LastSeq layout.Seq       // the highest seq that a sealed segment or a cut vouches for
-	Root    Root
-	Cuts    []Cut // oldest first, at most MaxCuts
+	Epoch   layout.Epoch     `cbor:"7,keyasint,omitempty"`  // 0: never written
+	Holder  layout.SessionID `cbor:"8,keyasint,omitempty"`  // 0: nobody writes
+	Closed  bool             `cbor:"9,keyasint,omitempty"`  // all epochs below Epoch are closed; true in a new volume
+	LastSeq layout.Seq       `cbor:"10,keyasint,omitempty"` // the highest seq that a sealed segment or a cut vouches for
+	Root    Root             `cbor:"11,keyasint,omitempty"`
+	Cuts    []Cut            `cbor:"12,keyasint,omitempty"` // oldest first, at most MaxCuts
 
-	Removed       bool // hidden; undelete brings it back
-	Purged        bool // being deleted for ever
-	RemovedAtUnix uint64
-	Undecided     string // why recovery stands: server, shard and reason; empty when it does not
+	Removed       bool   `cbor:"13,keyasint,omitempty"` // hidden; undelete brings it back
+	Purged        bool   `cbor:"14,keyasint,omitempty"` // being deleted for ever
+	RemovedAtUnix uint64 `cbor:"15,keyasint,omitempty"`
+	Undecided     string `cbor:"16,keyasint,omitempty"` // why recovery stands: server, shard and reason; empty when it does not
 
-	Segments      uint64 // that hold or may hold data: not given back, not deleted
-	Unsealed      uint64 // of these, allocated or open
-	StoredBytes   uint64 // in sealed segments, parity included
-	ReservedBytes uint64 // in unsealed ones
+	Segments      uint64 `cbor:"-"` // that hold or may hold data: not given back, not deleted
+	Unsealed      uint64 `cbor:"-"` // of these, allocated or open
+	StoredBytes   uint64 `cbor:"-"` // in sealed segments, parity included
+	ReservedBytes uint64 `cbor:"-"` // in unsealed ones
 }
 
 // LastCut is the seq after which the next writer goes on, less one.

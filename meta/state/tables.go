@@ -1,7 +1,95 @@
 package state
 
-type tables struct{ applied uint64 }
+import (
+	"github.com/tidwall/btree"
 
-func newTables() *tables                      { return &tables{} }
-func (t *tables) clone() *tables              { c := *t; return &c }
-func (t *tables) dispatch(cmd Command) Result { return Result{} }
+	"strake/internal/layout"
+)
+
+// tables are the whole state. Records behind pointers are never changed once
+// they are in a table: a change puts a new record. So copying the trees, which
+// is O(1), copies the state.
+//
+// The first block is the state proper and is what a snapshot holds. The second
+// is derived from it by put and drop alone, and is built again by Restore.
+type tables struct {
+	applied uint64
+	cell    Cell
+	last    lastIDs
+
+	servers  *btree.Map[layout.ServerID, *Server]
+	devices  *btree.Map[layout.DeviceID, *Device]
+	sessions *btree.Map[layout.SessionID, *Session]
+	volumes  *btree.Map[layout.VolumeID, *Volume]
+	segments *btree.Map[layout.SegmentID, string] // packed
+	recent   *btree.Map[CommandID, *remembered]
+
+	recentOrder  *btree.Map[uint64, CommandID] // by log index
+	serverByUUID *btree.Map[string, layout.ServerID]
+	deviceByUUID *btree.Map[string, layout.DeviceID]
+	names        *btree.Map[string, layout.VolumeID] // nameKey, volumes that are not removed
+	removedNames *btree.Map[string, layout.VolumeID] // removedKey, removed ones until purged
+	dropped      int                                 // segments in state Dropped
+
+	byVolume    index // volume: its segments
+	byDevice    index // device: segments with a shard there
+	unsealed    index // volume: its allocated and open segments
+	replayed    index // volume: its sealed data segments with stripes above the root's covers
+	held        index // session: volumes whose lease it holds
+	allocated   index // all: segments whose shards are being created
+	unfinalized index // all: sealed segments that are needed and not finalized
+	deletable   index // all: segments that are dropped or no longer needed
+	purged      index // all: volumes being deleted for ever
+	orphaned    index // all: volumes without a holder that have unsealed segments
+}
+
+// all is the owner in an index that has only one.
+const all = 0
+
+// lastIDs are the highest ids handed out. An id is never used again.
+type lastIDs struct {
+	Server  layout.ServerID  `cbor:"1,keyasint,omitempty"`
+	Device  layout.DeviceID  `cbor:"2,keyasint,omitempty"`
+	Session layout.SessionID `cbor:"3,keyasint,omitempty"`
+	Volume  layout.VolumeID  `cbor:"4,keyasint,omitempty"`
+	Segment layout.SegmentID `cbor:"5,keyasint,omitempty"`
+}
+
+func newTables() *tables {
+	t := &tables{
+		servers:      btree.NewMap[layout.ServerID, *Server](0),
+		devices:      btree.NewMap[layout.DeviceID, *Device](0),
+		sessions:     btree.NewMap[layout.SessionID, *Session](0),
+		volumes:      btree.NewMap[layout.VolumeID, *Volume](0),
+		segments:     btree.NewMap[layout.SegmentID, string](0),
+		recent:       btree.NewMap[CommandID, *remembered](0),
+		recentOrder:  btree.NewMap[uint64, CommandID](0),
+		serverByUUID: btree.NewMap[string, layout.ServerID](0),
+		deviceByUUID: btree.NewMap[string, layout.DeviceID](0),
+		names:        btree.NewMap[string, layout.VolumeID](0),
+		removedNames: btree.NewMap[string, layout.VolumeID](0),
+	}
+	for _, x := range t.indexes() {
+		*x = newIndex()
+	}
+	return t
+}
+
+func (t *tables) indexes() []*index {
+	return []*index{&t.byVolume, &t.byDevice, &t.unsealed, &t.replayed, &t.held,
+		&t.allocated, &t.unfinalized, &t.deletable, &t.purged, &t.orphaned}
+}
+
+// clone gives tables that no longer change with t. O(1).
+func (t *tables) clone() *tables {
+	c := *t
+	c.servers, c.devices, c.sessions = t.servers.Copy(), t.devices.Copy(), t.sessions.Copy()
+	c.volumes, c.segments = t.volumes.Copy(), t.segments.Copy()
+	c.recent, c.recentOrder = t.recent.Copy(), t.recentOrder.Copy()
+	c.serverByUUID, c.deviceByUUID = t.serverByUUID.Copy(), t.deviceByUUID.Copy()
+	c.names, c.removedNames = t.names.Copy(), t.removedNames.Copy()
+	for _, x := range c.indexes() {
+		*x = x.copy()
+	}
+	return &c
+}

@@ -1,0 +1,149 @@
+package state
+
+import (
+	"strconv"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
+
+func (c RemoveVolume) check() error   { return c.Volume.check("remove volume") }
+func (c UndeleteVolume) check() error { return c.Volume.check("undelete volume") }
+func (c PurgeVolume) check() error    { return nil }
+
+func (c RemoveVolume) apply(t *tables, r *Result) error {
+	v, err := t.resolve("remove volume", c.Volume)
+	if err != nil {
+		return err
+	}
+	if v.Holder != 0 {
+		return t.leaseHeld("remove volume "+v.path(), v)
+	}
+	r.Volume = v.ID
+	if !v.Removed {
+		v.Removed, v.RemovedAtUnix = true, c.AtUnix
+		t.putVolume(v)
+		r.emit(VolumeRemoved{Volume: v.ID})
+	}
+	if c.Now {
+		t.purge(v, r)
+	}
+	return nil
+}
+
+func (c UndeleteVolume) apply(t *tables, r *Result) error {
+	v, err := t.resolveRemoved(c.Volume)
+	if err != nil {
+		return err
+	}
+	op := "undelete volume " + v.path()
+	if id, taken := t.names.Get(nameKey(v.Tenant, v.Name)); taken {
+		return errs.New(errs.AlreadyExists, op, "the name belongs to volume %d now", id).WithHint("remove that volume first")
+	}
+	v.Removed, v.RemovedAtUnix = false, 0
+	t.putVolume(v)
+	r.Volume = v.ID
+	r.emit(VolumeUndeleted{Volume: v.ID})
+	return nil
+}
+
+func (c PurgeVolume) apply(t *tables, r *Result) error {
+	v := t.volume(c.Volume)
+	r.Volume = c.Volume
+	if (v == nil && c.Volume != 0 && c.Volume <= t.last.Volume) || v != nil && v.Purged {
+		r.Repeat = true
+		return nil
+	}
+	if v == nil {
+		return errs.New(errs.NotFound, "purge volume", "volume %d never was", c.Volume)
+	}
+	if !v.Removed {
+		return errs.New(errs.Conflict, "purge volume "+v.path(), "it is not removed").WithHint("remove it first")
+	}
+	if v.Holder != 0 {
+		return t.leaseHeld("purge volume "+v.path(), v)
+	}
+	t.purge(v, r)
+	return nil
+}
+
+// purge makes all the volume's segments deletable, in one step whatever their
+// number. The record stays until the last of them is gone.
+func (t *tables) purge(v *Volume, r *Result) {
+	v.Purged, v.Undecided = true, ""
+	t.putVolume(v)
+	r.emit(VolumePurged{Volume: v.ID})
+	t.forgetPurged(v, r)
+}
+
+func (t *tables) forgetPurged(v *Volume, r *Result) {
+	if v.Purged && !t.byVolume.owns(uint64(v.ID)) {
+		t.dropVolume(v.ID)
+		r.emit(VolumeGone{Volume: v.ID})
+	}
+}
+
+func (r VolumeRef) check(op string) error {
+	if r.ID == 0 && r.Name == "" {
+		return errs.New(errs.InvalidArgument, op, "neither id nor name")
+	}
+	if len(r.Name) > layout.MaxName || len(r.Tenant) > layout.MaxName {
+		return errs.New(errs.InvalidArgument, op, "a name of more than %d characters", layout.MaxName)
+	}
+	return nil
+}
+
+func (r VolumeRef) number() string { return strconv.FormatUint(uint64(r.ID), 10) }
+
+func (r VolumeRef) key() string {
+	if r.Tenant == "" {
+		r.Tenant = layout.DefaultTenant
+	}
+	return nameKey(r.Tenant, r.Name)
+}
+
+// path is the volume's name for messages.
+func (v *Volume) path() string { return layout.VolumeName{Tenant: v.Tenant, Volume: v.Name}.String() }
+
+// resolve finds a volume by reference and gives a copy of its record: removed
+// ones by id alone, purged ones never.
+func (t *tables) resolve(op string, ref VolumeRef) (*Volume, error) {
+	id, what := ref.ID, ref.key()
+	if id == 0 {
+		id, _ = t.names.Get(ref.key())
+	} else {
+		what = ref.number()
+	}
+	if v := t.volume(id); v != nil && !v.Purged {
+		return v, nil
+	}
+	return nil, errs.New(errs.NotFound, op, "there is no volume %s", what).WithHint("`strake volume ls` lists them")
+}
+
+// resolveRemoved finds a removed volume; of several with the same name only by id.
+func (t *tables) resolveRemoved(ref VolumeRef) (*Volume, error) {
+	op := "undelete volume"
+	if ref.ID != 0 {
+		if v := t.volume(ref.ID); v != nil && v.Removed && !v.Purged {
+			return v, nil
+		}
+		return nil, errs.New(errs.NotFound, op, "there is no removed volume %s", ref.number())
+	}
+	var found []layout.VolumeID
+	prefix := ref.key() + "/"
+	t.removedNames.Ascend(prefix, func(key string, id layout.VolumeID) bool {
+		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
+			return false
+		}
+		found = append(found, id)
+		return len(found) < 2
+	})
+	switch len(found) {
+	case 0:
+		return nil, errs.New(errs.NotFound, op, "there is no removed volume %s", ref.key()).WithHint("`strake volume ls --removed` lists them")
+	case 1:
+		return t.volume(found[0]), nil
+	}
+	return nil, errs.New(errs.InvalidArgument, op, "several removed volumes are called %s, among them %d and %d", ref.key(), found[0], found[1]).
+		WithHint("name the volume by its id")
+}

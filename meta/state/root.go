@@ -1,0 +1,144 @@
+package state
+
+import (
+	"bytes"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
+
+func (c RecordRoot) check() error {
+	op := "record root"
+	if c.Root.Number == 0 || len(c.Root.Page) == 0 || len(c.Root.Page) > MaxRootPage {
+		return errs.New(errs.InvalidArgument, op, "root %d with a page of %d bytes, 1 to %d are possible", c.Root.Number, len(c.Root.Page), MaxRootPage)
+	}
+	if len(c.Retired) > MaxSegmentList || len(c.RetiredMap) > MaxSegmentList {
+		return errs.New(errs.TooLarge, op, "%d data and %d map segments retired, at most %d each", len(c.Retired), len(c.RetiredMap), MaxSegmentList).
+			WithHint("retire the rest with the next root")
+	}
+	return checkSeals(op, c.MapLists)
+}
+
+func (c RecordRoot) apply(t *tables, r *Result) error {
+	op := "record root"
+	v, err := t.current(op, c.Volume, c.Epoch)
+	if err != nil {
+		return err
+	}
+	r.Volume = v.ID
+	if c.Root.Number == v.Root.Number && c.Root.Covers == v.Root.Covers && bytes.Equal(c.Root.Page, v.Root.Page) {
+		r.Repeat = true
+		return nil
+	}
+	if err := c.checkRoot(v); err != nil {
+		return err
+	}
+	lists, err := c.judgeLists(t, v)
+	if err != nil {
+		return err
+	}
+	retired, err := c.judgeRetired(t, v)
+	if err != nil {
+		return err
+	}
+	v.Root = c.Root
+	v.Root.Page = bytes.Clone(c.Root.Page)
+	v.LastSeq = max(v.LastSeq, c.Root.Covers)
+	v.forgetCuts()
+	for i := range lists {
+		s := t.segment(lists[i].Segment)
+		s.Seal, s.Listed = lists[i], true
+		t.putSegment(s, v)
+	}
+	for _, s := range retired {
+		t.putSegment(s, v)
+		r.emit(SegmentRetired{Segment: s.ID})
+	}
+	t.forgetReplayed(v)
+	t.putVolume(v)
+	r.emit(RootRecorded{Volume: v.ID, Number: v.Root.Number, Covers: v.Root.Covers})
+	return nil
+}
+
+func (c RecordRoot) checkRoot(v *Volume) error {
+	op := "record root of volume " + v.path()
+	switch {
+	case v.Holder == 0:
+		return errs.New(errs.LeaseLost, op, "nobody holds epoch %d any more", c.Epoch).WithHint("reopen the volume")
+	case !v.Closed:
+		return errs.New(errs.Conflict, op, "the epochs before %d are not closed", c.Epoch).WithHint("finish the recovery first")
+	case c.Root.Number != v.Root.Number+1:
+		return errs.New(errs.Conflict, op, "root %d after root %d", c.Root.Number, v.Root.Number).WithHint("roots are numbered without gaps")
+	case c.Root.Covers < v.Root.Covers:
+		return errs.New(errs.InvalidArgument, op, "root %d covers seq %d, the one before covered %d", c.Root.Number, c.Root.Covers, v.Root.Covers)
+	}
+	return nil
+}
+
+// judgeLists checks what the root says of unsealed map segments. Lists only
+// grow, because a page that a root names must stay readable. Lists of segments
+// that were sealed meanwhile must be their seals; empty ones say nothing.
+func (c RecordRoot) judgeLists(t *tables, v *Volume) ([]Seal, error) {
+	lists, err := t.judgeSeals("record root", v, c.MapLists, func(s *Segment, _ *Seal) error {
+		if !s.Map || s.State != Open {
+			return errs.New(errs.InvalidArgument, "record root", "segment %d is %v and no open map segment", s.ID, s.State)
+		}
+		return nil
+	})
+	kept := lists[:0]
+	for _, l := range lists {
+		if l.Count > 0 {
+			kept = append(kept, l)
+		}
+	}
+	return kept, err
+}
+
+// judgeRetired gives the segments that this root retires, with Retired set.
+// Those that are retired or gone already are left out.
+func (c RecordRoot) judgeRetired(t *tables, v *Volume) ([]*Segment, error) {
+	var out []*Segment
+	for i, id := range append(append([]layout.SegmentID(nil), c.Retired...), c.RetiredMap...) {
+		s, err := t.named("record root", id)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil || s.Volume == v.ID && !s.needed() {
+			continue
+		}
+		if s.Volume != v.ID || s.Map != (i >= len(c.Retired)) || s.Unsealed() {
+			return nil, errs.New(errs.InvalidArgument, "record root", "segment %d (volume %d, map %v, %v) can't be retired here", id, s.Volume, s.Map, s.State).
+				WithHint("retire sealed segments of the same volume, data and map apart")
+		}
+		if !s.Map && s.Seal.Last > c.Root.Covers {
+			return nil, errs.New(errs.InvalidArgument, "record root", "segment %d ends at seq %d, the root covers %d only", id, s.Seal.Last, c.Root.Covers).
+				WithHint("retire it with a root that covers it")
+		}
+		if s.Retired = uint64(c.Root.Covers); s.Map {
+			s.Retired = uint64(c.Root.Number)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// forgetCuts drops cuts that the root covers, but for the newest, which tells
+// the next writer's first seq.
+func (v *Volume) forgetCuts() {
+	var cuts []Cut
+	for i, c := range v.Cuts {
+		if c.Seq > v.Root.Covers || i == len(v.Cuts)-1 {
+			cuts = append(cuts, c)
+		}
+	}
+	v.Cuts = cuts
+}
+
+// forgetReplayed takes the segments that the new root covers out of replay.
+func (t *tables) forgetReplayed(v *Volume) {
+	for _, id := range t.members(t.replayed, uint64(v.ID)) {
+		if s := t.segment(id); !s.replayed(v) {
+			t.replayed.remove(uint64(v.ID), uint64(id))
+		}
+	}
+}
