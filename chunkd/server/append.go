@@ -17,13 +17,16 @@ func (c *conn) append(r *request) error {
 		}
 		return c.refuse(r, err)
 	}
-	payload, release, err := c.payload(r.Payload)
+	held, err := c.payload(r)
 	if err != nil {
 		return err
 	}
-	r.unit = store.Append{Ref: body.Shard, Epoch: r.Epoch, Header: body.Header, Payload: payload}
+	r.unit.Ref, r.unit.Epoch, r.unit.Header = body.Shard, r.Epoch, body.Header
 	err = r.dev.Sched.Do(c.srv.ctx, r.tag(true, r.Payload), r.storeWork)
-	release()
+	if held != nil {
+		c.srv.pool.put(held)
+		c.srv.memory.release(int64(r.Payload))
+	}
 	if err == nil {
 		err = r.err
 	}
@@ -63,30 +66,30 @@ func (c *conn) admit(r *request) (frame.AppendBody, error) {
 	return body, r.dev.Sched.Admit(c.srv.ctx, r.tag(true, r.Payload))
 }
 
-// payload gives the n bytes that follow. What fits beside its meta in the input
-// stays there; more is read once, from the socket into a pooled buffer.
-func (c *conn) payload(n int) (p []byte, release func(), err error) {
-	if len(c.in.buffered()) >= n {
-		p = c.in.buffered()[:n]
+// payload receives the unit. What fits beside its meta in the input stays there;
+// more is read once, from the socket into a pooled buffer, which is held until
+// the store has it.
+func (c *conn) payload(r *request) (held *buffer, err error) {
+	n := r.Payload
+	if b := c.in.buffered(); len(b) >= n {
+		r.unit.Payload = b[:n]
 		c.in.consume(n)
-		return p, func() {}, nil
+		return nil, nil
 	}
 	if err := c.flush(&c.out); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := c.srv.memory.wait(c.srv.ctx, int64(n)); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	buf := c.srv.pool.get(n)
-	release = func() {
-		c.srv.pool.put(buf)
+	held = c.srv.pool.get(n)
+	r.unit.Payload = held.bytes[:n]
+	if err := c.in.readFull(r.unit.Payload); err != nil {
+		c.srv.pool.put(held)
 		c.srv.memory.release(int64(n))
+		return nil, err
 	}
-	if err := c.in.readFull(buf.bytes[:n]); err != nil {
-		release()
-		return nil, nil, err
-	}
-	return buf.bytes[:n], release, nil
+	return held, nil
 }
 
 // sync makes shards durable, aside.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -203,4 +204,18 @@ func readMeta(r frame.ShardRef, ranges ...frame.ReadRange) []byte {
 
 func syncMeta(incarnation layout.Incarnation, refs ...frame.ShardRef) []byte {
 	return (&frame.SyncBody{Incarnation: incarnation, Device: testDevice, Shards: refs}).AppendTo(nil)
+}
+
+func (c *cluster) tryDial(t testing.TB) (net.Conn, error) {
+	return tls.Policy{}.Dial(t.Context(), c.addr)
+}
+
+// waitFor waits until a condition that another goroutine brings about holds.
+func waitFor(t testing.TB, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !holds(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("did not come about within 10 s")
+		}
+	}
 }

@@ -243,3 +243,8 @@ func (f *fakeStore) Each(visit func(store.Stat) bool) {
 		}
 	}
 }
+
+// discardStore takes appends and keeps nothing.
+type discardStore struct{ *fakeStore }
+
+func (discardStore) Append(store.Append) error { return nil }

@@ -93,18 +93,14 @@ func (in *input) makeRoom(n int) {
 	}
 }
 
-// fill reads once, up to the buffer's offset end.
+// fill reads once, up to the buffer's offset end. It may give the pooled buffer
+// back instead, and read nothing.
 func (in *input) fill(end int) error {
-	for {
-		n, err := in.read(in.buf()[in.w:end])
-		in.w += n
-		if n > 0 {
-			return nil
-		}
-		if err = in.verdict(err); err != nil {
-			return err
-		}
+	n, err := in.read(in.buf()[in.w:end])
+	if in.w += n; n > 0 {
+		return nil
 	}
+	return in.verdict(err)
 }
 
 // read reads once and takes the time of receipt.
