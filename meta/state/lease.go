@@ -132,7 +132,7 @@ func (c ReleaseLease) apply(t *tables, r *Result) error {
 		r.Repeat = true
 		return nil
 	}
-	if v.Holder != c.Session {
+	if v.Holder == 0 || v.Holder != c.Session {
 		return errs.New(errs.LeaseLost, op, "session %d does not hold epoch %d", c.Session, c.Epoch).WithHint("there is nothing left to release; reopen the volume to go on writing")
 	}
 	if !v.Closed {

@@ -27,10 +27,12 @@ func removedKey(v *Volume) string {
 	return fmt.Sprintf("%s/%020d", nameKey(v.Tenant, v.Name), uint64(v.ID))
 }
 
+// putVolume puts a copy, so that the caller may go on changing its own.
 func (t *tables) putVolume(v *Volume) {
-	old, _ := t.volumes.Set(v.ID, v)
+	c := *v
+	old, _ := t.volumes.Set(v.ID, &c)
 	t.unfileVolume(old)
-	t.fileVolume(v)
+	t.fileVolume(&c)
 }
 
 func (t *tables) dropVolume(id layout.VolumeID) {

@@ -66,8 +66,7 @@ func (s *restorer) putVolume(r *Volume) error {
 	}
 	s.lastVolume = r.ID
 	s.volumes[r.ID] = r
-	filed := *r
-	s.t.putVolume(&filed) // its figures come with its segments
+	s.t.putVolume(r) // its figures come with its segments
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (c AllocateSegments) apply(t *tables, r *Result) error {
 	if done, err := t.allocatedBy(op, c, r); done || err != nil {
 		return err
 	}
-	if v.Holder != c.Session {
+	if v.Holder == 0 || v.Holder != c.Session {
 		return errs.New(errs.LeaseLost, op, "session %d does not hold epoch %d", c.Session, c.Epoch).WithHint("reopen the volume")
 	}
 	if v.Unsealed+uint64(len(c.Placed)) > MaxUnsealed {

@@ -45,6 +45,7 @@ func (c ReplaceShard) apply(t *tables, r *Result) error {
 	if _, ok := t.devices.Get(c.Device); !ok {
 		return errs.New(errs.NotFound, op, "device %d is not known", c.Device)
 	}
+	r.Volume = s.Volume
 	was, now := s.Placements[c.Shard], Placement{Device: c.Device, Generation: c.Generation + 1}
 	if was == now {
 		r.Repeat = true
@@ -64,7 +65,6 @@ func (c ReplaceShard) apply(t *tables, r *Result) error {
 	s.Placements[c.Shard] = now
 	t.putSegment(s, v)
 	t.putVolume(v)
-	r.Volume = v.ID
 	r.emit(ShardReplaced{Shard: layout.ShardKey{Segment: c.Segment, Shard: c.Shard}, Old: was, New: now})
 	return nil
 }
