@@ -59,7 +59,17 @@ type Stripe struct {
 	Pieces  []Piece // in payload order; writes without payload have none
 	Durable bool    // the appends carry frame.Durable
 
-	moved bool // shares its slices with another copy
+	shared bool // Ranges and Pieces belong to another copy too
+}
+
+func newStripe() *Stripe { return &Stripe{Header: new(stripe.Header)} }
+
+// reset empties a stripe and keeps its slices.
+func (s *Stripe) reset() *Stripe {
+	h := s.Header
+	*h = stripe.Header{Ranges: h.Ranges[:0], CRCs: h.CRCs[:0]}
+	*s = Stripe{Header: h, Pieces: s.Pieces[:0]}
+	return s
 }
 
 // Seq is the stripe's number.
@@ -73,7 +83,14 @@ type Sync struct {
 	Incarnation layout.Incarnation
 	Shards      []frame.ShardRef // valid until Synced
 
-	upTo []mark // what a success covers
+	covers []mark // stores that a success makes durable
+}
+
+// mark is a shard and how many stores it had.
+type mark struct {
+	seg    *segment
+	shard  layout.ShardIndex
+	stored uint32
 }
 
 // Kind says what an Action asks for.
@@ -117,10 +134,10 @@ const (
 	// Resume: writes may come again.
 	Resume
 	// Fail: the writer has ended with Err; every write and flush has had its
-	// answer. Nothing follows. Field: Err.
+	// answer. Nothing follows, but a FlushDone for each later Flush. Field: Err.
 	Fail
 	// Released: all is flushed and sealed; call ReleaseLease with Seq as the last
-	// seq, which also gives unused segments back. Nothing follows. Field: Seq.
+	// seq, which also gives unused segments back. As after Fail, nothing follows. Field: Seq.
 	Released
 	// Checkpointed (MapWriter): all pages are flushed; call RecordRoot with Lists,
 	// report Recorded. Field: Lists.

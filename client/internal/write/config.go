@@ -23,23 +23,24 @@ type (
 
 // Bounds and defaults. Every one of them is a named bound of a queue or timer.
 const (
-	DefaultMemoryCap    = 256 << 20              // payload bytes held until flushed
-	DefaultInFlight     = 16                     // stripes in flight per open segment
-	CutAfter            = time.Millisecond       // pending bytes wait no longer
-	SyncAfter           = time.Second            // un-flushed stripes wait no longer
-	MinLate             = 20 * time.Millisecond  // a participant is never late before
-	MaxLate             = 2 * time.Second        // and always after
-	MaxOpen             = 4                      // open segments of one volume
-	MinSpare            = 2                      // segments allocated ahead
-	MaxSpare            = 64                     // and never more, used or not
-	MaxSegmentStripes   = 1 << 16                // a segment with so many is full
-	MoveEvery           = time.Second            // between two moves by time-out
-	AvoidFor            = 10 * time.Second       // a failed server gets no new segment
-	scanEvery           = 5 * time.Millisecond   // between two looks for late participants
-	openAfter           = 20 * time.Millisecond  // a segment that limits so long gets a second
-	retryFirst          = 10 * time.Millisecond  // first wait after a refusal
-	retryMost           = 2 * time.Second        // longest wait
-	overloadedWait      = 2 * time.Millisecond   // before an Overloaded append goes again
+	DefaultMemoryCap    = 256 << 20             // payload bytes held until flushed
+	DefaultInFlight     = 16                    // stripes in flight per open segment
+	CutAfter            = time.Millisecond      // pending bytes wait no longer
+	SyncAfter           = time.Second           // un-flushed stripes wait no longer
+	MinLate             = 20 * time.Millisecond // a participant is never late before
+	MaxLate             = 2 * time.Second       // and always after
+	MaxOpen             = 4                     // open segments of one volume
+	MinSpare            = 2                     // segments allocated ahead
+	MaxSpare            = 64                    // and never more, used or not
+	MaxSegmentStripes   = 1 << 16               // a segment with so many is full
+	MoveEvery           = time.Second           // between two moves by time-out
+	AvoidFor            = 10 * time.Second      // a failed server gets no new segment
+	scanEvery           = 5 * time.Millisecond  // between two looks for late participants
+	openAfter           = 20 * time.Millisecond // a segment that limits so long gets a second
+	retryFirst          = 10 * time.Millisecond // first wait after a refusal
+	retryMost           = 2 * time.Second       // longest wait
+	freeMoves           = 3                     // moves without progress before the writer pauses
+	overloadedWait      = 2 * time.Millisecond  // before an Overloaded append goes again
 	blocksPerUnit       = layout.MaxUnit / layout.BlockSize
 	maxDiscardsInStripe = 1024
 )

@@ -3,85 +3,171 @@ package write
 import (
 	"time"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 )
 
 // Core is the writer of one volume. Not safe for concurrent use: the shell
 // holds a mutex around each call and the Take that follows it.
-type Core struct{ cfg Config }
+type Core struct {
+	cfg    Config
+	mapped bool // writes map pages for a MapWriter
+	out    []Action
+	err    error // why the writer ended; nil while it works
 
-type mark struct{}
+	// What waits to be cut, and who waits for what.
+	pending    queue[part]
+	pendBlocks layout.BlockCount
+	begun      bool   // a part of the first pending write is cut
+	ordSubmit  uint64 // number of the last write submitted
+	ordCut     uint64 // number of the last write that is cut (or refused) as a whole
+	acks       queue[waiter]
+	durables   queue[waiter]
+	flushes    queue[flush]
+	unresolved int // flushes at the end of the queue whose target is not known
+
+	// The log: stripes that are cut and not flushed, flushed+1 to lastSeq.
+	log                     queue[*entry]
+	flushed, acked, lastSeq layout.Seq
+	flight                  []*entry      // not answered by all participants
+	moving                  queue[*entry] // displaced, ascending by seq
+	held                    int64         // bytes pending and not flushed
+	freed                   bool          // a place in flight came free since the last cut
+
+	// Segments, by state; each in the order granted or opened.
+	spares, open, closed []*segment
+	peers                peers
+	limitedSince         time.Duration // the open segments limit the writer since; -1: they don't
+	need                 bool          // no segment takes the next stripe
+	needLength           layout.ShardOffset
+	lastLength           layout.ShardOffset // of the last grant
+	lastK                uint8              // of the last grant
+	allocation           *Allocation        // under way
+	allocAt, allocWait   time.Duration      // not before; the wait after the next refusal
+	requests             RequestID
+	rate                 rate
+
+	// Syncs.
+	syncID   SyncID
+	round    []*device  // whose syncs are not answered
+	selfGoal layout.Seq // to be flushed by our own wish
+
+	// Moves.
+	moves      int           // since the last progress
+	pauseUntil time.Duration // nothing is placed before
+	moveAt     time.Duration // no move by time-out before
+	scanAt     time.Duration // next look for late participants
+
+	waiting    bool // Wait was said
+	releasing  bool
+	unrecorded bool // map: stripes that no recorded root names yet
+
+	freeEntries []*entry
+	freeStripes []*Stripe
+	freeSyncs   []*Sync
+}
 
 // New makes a core that writes under cfg.Epoch after cfg.LastSeq.
-func New(cfg Config) *Core { return &Core{cfg: cfg.withDefaults()} }
-
-// Submit takes a write in. An error means that it was not taken: Overloaded at
-// the memory cap (wait for Resume), TooLarge past MaxWrite, InvalidArgument,
-// Closed after Release, or the error that ended the writer.
-func (c *Core) Submit(now time.Duration, w Write) error { return nil }
-
-// Flush asks that all writes submitted so far become flushed.
-func (c *Core) Flush(now time.Duration, id FlushID) {}
-
-// Granted answers an Allocate.
-func (c *Core) Granted(now time.Duration, id RequestID, segments []Segment, err error) {}
-
-// Appended answers one shard's part of a Cut, Move or Retry, once each.
-func (c *Core) Appended(now time.Duration, r Reply, err error) {}
-
-// Synced answers a SendSync.
-func (c *Core) Synced(now time.Duration, id SyncID, err error) {}
-
-// Sealed answers a SealSegment.
-func (c *Core) Sealed(now time.Duration, segment layout.SegmentID, err error) {}
-
-// MoveGranted answers a RequestMove.
-func (c *Core) MoveGranted(now time.Duration, server layout.ServerID, granted bool, retryAfter time.Duration) {
+func New(cfg Config) *Core {
+	cfg = cfg.withDefaults()
+	return &Core{cfg: cfg, flushed: cfg.LastSeq, acked: cfg.LastSeq, lastSeq: cfg.LastSeq, limitedSince: -1}
 }
-
-// ServerDown tells that the metadata service, or a refused or reset
-// connection, says that a server is down.
-func (c *Core) ServerDown(now time.Duration, server layout.ServerID) {}
-
-// LeaseLost ends the writer: another one took the volume, or the session is gone.
-func (c *Core) LeaseLost(now time.Duration, err error) {}
-
-// Release flushes, seals all and ends in Released. No write is taken any more.
-func (c *Core) Release(now time.Duration) {}
-
-// Tick does what time has made due.
-func (c *Core) Tick(now time.Duration) {}
-
-// NextTick is when Tick is next due; ok is false when nothing waits for time.
-func (c *Core) NextTick() (at time.Duration, ok bool) { return 0, false }
 
 // Take appends the actions since the last Take to dst. Call it after each input.
-func (c *Core) Take(dst []Action) []Action { return dst }
-
-// Free hands a Stripe's memory back for reuse: optional, once the shell has
-// dealt with the Flushed that covers it and keeps no reference.
-func (c *Core) Free(s *Stripe) {}
-
-// Blocked names the server that the oldest acknowledgement waits for, and
-// since how long.
-func (c *Core) Blocked(now time.Duration) (server layout.ServerID, wait time.Duration, ok bool) {
-	return 0, 0, false
+func (c *Core) Take(dst []Action) []Action {
+	dst = append(dst, c.out...)
+	clear(c.out)
+	c.out = c.out[:0]
+	return dst
 }
 
-// Acked is the last acknowledged seq, FlushedSeq the last flushed one, LastSeq
-// the last one cut. Frames carry the first two.
-func (c *Core) Acked() layout.Seq      { return 0 }
-func (c *Core) FlushedSeq() layout.Seq { return 0 }
-func (c *Core) LastSeq() layout.Seq    { return 0 }
+// Acked is the last acknowledged seq. Frames carry it.
+func (c *Core) Acked() layout.Seq { return c.acked }
+
+// FlushedSeq is the last flushed seq. Frames carry it.
+func (c *Core) FlushedSeq() layout.Seq { return c.flushed }
+
+// LastSeq is the last seq that was cut.
+func (c *Core) LastSeq() layout.Seq { return c.lastSeq }
 
 // Held is the payload in bytes that the shell must keep: pending and not flushed.
-func (c *Core) Held() int64 { return 0 }
+func (c *Core) Held() int64 { return c.held }
 
 // Full tells whether Submit would refuse for memory.
-func (c *Core) Full() bool { return false }
+func (c *Core) Full() bool { return c.held >= c.cfg.MemoryCap }
 
-// P99 is a server's recent 99th percentile of append times; 0 while unknown.
-func (c *Core) P99(server layout.ServerID) time.Duration { return 0 }
+// Free hands a Stripe's memory back for reuse: optional, once the shell has
+// dealt with the Flushed that covers it and keeps no reference to it.
+func (c *Core) Free(s *Stripe) {
+	if !s.shared && len(c.freeStripes) < 2*c.cfg.InFlight {
+		c.freeStripes = append(c.freeStripes, s.reset())
+	}
+}
 
-// Check verifies the invariants in doc.go and names the first broken one.
-func (c *Core) Check() error { return nil }
+func (c *Core) do(a Action) { c.out = append(c.out, a) }
+
+// step does all that an input, or time, has made possible. The order matters:
+// what is answered frees places in flight, displaced stripes go before new
+// ones, and a segment is left before it is sealed.
+func (c *Core) step(now time.Duration) {
+	if c.err != nil {
+		return
+	}
+	c.advance(now)
+	c.place(now)
+	c.sync(now)
+	c.stock(now)
+	c.sealAll(now)
+	c.gate()
+	c.finish(now)
+}
+
+// advance moves the acknowledged and the flushed seq up and tells who waited.
+func (c *Core) advance(now time.Duration) {
+	acked, flushed := c.acked, c.flushed
+	for c.acked < c.lastSeq && c.entry(c.acked+1).complete() {
+		c.acked++
+	}
+	if c.acked > acked {
+		c.moves = 0
+		c.do(Action{Kind: Acked, Seq: c.acked})
+		c.ackWrites()
+	}
+	for c.flushed < c.acked && c.err == nil && (*c.log.at(0)).flushable() {
+		c.flushOne()
+	}
+	if c.flushed > flushed {
+		c.moves = 0
+		c.do(Action{Kind: Flushed, Seq: c.flushed})
+	}
+	c.flushWaiters()
+}
+
+// flushOne makes the oldest stripe flushed: its place is final now and counts
+// in its segment's seal.
+func (c *Core) flushOne() {
+	e := *c.log.at(0)
+	h := e.stripe.Header
+	if want := h.Participants().Count() * int(h.Shape.UnitBlocks()); len(h.CRCs) != want {
+		c.end(errs.New(errs.Internal, "flush stripe", "seq %d has %d checksums, want %d", h.Seq, len(h.CRCs), want))
+		return
+	}
+	c.log.pop()
+	c.flushed++
+	e.seg.seal.Add(h)
+	e.seg.live--
+	c.held -= e.blocks().Bytes()
+	c.freeEntry(e)
+}
+
+// gate tells the shell when the memory cap is reached and when it is not.
+func (c *Core) gate() {
+	if full := c.Full(); full != c.waiting && !c.mapped && c.err == nil {
+		c.waiting = full
+		kind := Resume
+		if full {
+			kind = Wait
+		}
+		c.do(Action{Kind: kind})
+	}
+}

@@ -1,0 +1,173 @@
+package write
+
+import (
+	"time"
+
+	"strake/internal/layout"
+)
+
+// scan looks for participants that are late and asks for a move from their
+// servers. What was refused as overloaded goes again here.
+func (c *Core) scan(now time.Duration) {
+	c.scanAt = now + scanEvery
+	for _, s := range c.peers.order {
+		if !s.asked && now >= s.moveAt && now >= c.moveAt && c.late(now, s) {
+			s.asked = true
+			c.do(Action{Kind: RequestMove, Server: s.id})
+		}
+	}
+}
+
+// late tells whether a server owes an answer for longer than it may.
+func (c *Core) late(now time.Duration, v *server) bool {
+	for _, e := range c.flight {
+		if !c.overdue(now, v, &v.appends, e.sentAt) {
+			continue
+		}
+		for p := e.parts &^ e.stored; p != 0; p &= p - 1 {
+			if i, _ := p.Nth(0); e.seg.shards[i].device.server == v {
+				return true
+			}
+		}
+	}
+	for _, d := range c.round {
+		if d.server == v && c.overdue(now, v, &v.syncs, d.sentAt) {
+			return true
+		}
+	}
+	return false
+}
+
+// overdue: past a few times the server's recent p99, provided that others have
+// answered since (else we or the network are slow, and a move wouldn't help);
+// past MaxLate in any case.
+func (c *Core) overdue(now time.Duration, v *server, l *latency, sentAt time.Duration) bool {
+	age := now - sentAt
+	return age > MaxLate || age > MinLate && age > l.limit() && c.peers.othersAnswered(v, sentAt)
+}
+
+// MoveGranted answers a RequestMove.
+func (c *Core) MoveGranted(now time.Duration, id layout.ServerID, granted bool, retryAfter time.Duration) {
+	s := c.peers.servers[id]
+	if c.err != nil || s == nil || !s.asked {
+		return
+	}
+	s.asked = false
+	switch {
+	case !granted:
+		s.moveAt = now + max(retryAfter, retryFirst)
+	case c.late(now, s):
+		c.moveAt = now + MoveEvery
+		c.leaveServer(now, s)
+	}
+	c.step(now)
+}
+
+// resend sends again what was refused as overloaded a while ago.
+func (c *Core) resend(now time.Duration) {
+	for _, e := range c.flight {
+		if e.again != 0 && now >= e.againAt {
+			c.do(Action{Kind: Retry, Stripe: e.stripe, Shards: e.again})
+			e.again = 0
+		}
+	}
+	for _, d := range c.round {
+		if d.again != 0 && now >= d.again {
+			d.again = 0
+			c.do(Action{Kind: SendSync, Sync: d.sync})
+		}
+	}
+}
+
+// Blocked names the server that the oldest acknowledgement waits for, and since
+// how long; server 0: it waits for a segment. ok is false when nothing waits.
+func (c *Core) Blocked(now time.Duration) (server layout.ServerID, wait time.Duration, ok bool) {
+	e := c.entry(c.acked + 1)
+	if e == nil {
+		return 0, 0, false
+	}
+	if e.seg == nil {
+		return 0, now - e.sentAt, true
+	}
+	i, ok := (e.parts &^ e.stored).Nth(0)
+	if !ok {
+		return 0, 0, false
+	}
+	return e.seg.shards[i].Server, now - e.sentAt, true
+}
+
+// P99 is a server's recent 99th percentile of append times; 0 while unknown.
+func (c *Core) P99(id layout.ServerID) time.Duration {
+	if s := c.peers.servers[id]; s != nil {
+		return s.appends.p99()
+	}
+	return 0
+}
+
+// Tick does what time has made due.
+func (c *Core) Tick(now time.Duration) {
+	if c.err != nil {
+		return
+	}
+	if now >= c.scanAt {
+		c.scan(now)
+	}
+	c.resend(now)
+	c.step(now)
+}
+
+// NextTick is when Tick is next due; ok is false when nothing waits for time.
+func (c *Core) NextTick() (at time.Duration, ok bool) {
+	if c.err != nil {
+		return 0, false
+	}
+	want := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if len(c.flight) > 0 || len(c.round) > 0 {
+		want(c.scanAt)
+	}
+	for _, e := range c.flight {
+		if e.again != 0 {
+			want(e.againAt)
+		}
+	}
+	for _, d := range c.round {
+		if d.again != 0 {
+			want(d.again)
+		}
+	}
+	if c.log.len() > 0 && c.selfGoal <= c.flushed {
+		want((*c.log.at(0)).cutAt + SyncAfter)
+	}
+	c.placeTick(want)
+	for _, s := range c.closed {
+		if c.sealable(s) {
+			want(s.sealAt)
+		}
+	}
+	return at, ok
+}
+
+// placeTick: what pending and displaced stripes wait for.
+func (c *Core) placeTick(want func(time.Duration)) {
+	if c.allocAt != 0 && c.allocation == nil {
+		want(c.allocAt)
+	}
+	if c.pending.len() == 0 && c.moving.len() == 0 {
+		return
+	}
+	switch {
+	case c.pauseUntil != 0:
+		want(c.pauseUntil)
+	case c.pending.len() > 0 && c.moving.len() == 0 && !c.need:
+		for _, s := range c.open {
+			if c.takes(s) {
+				want(c.pending.at(0).at + CutAfter)
+				return
+			}
+		}
+	}
+}
