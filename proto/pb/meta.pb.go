@@ -3552,14 +3552,15 @@ func (*CloseEpochReply) Descriptor() ([]byte, []int) {
 }
 
 type RecordRootRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
-	Volume        uint64                 `protobuf:"varint,2,opt,name=volume,proto3" json:"volume,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Root          *Root                  `protobuf:"bytes,4,opt,name=root,proto3" json:"root,omitempty"`
-	MapLists      []*Seal                `protobuf:"bytes,5,rep,name=map_lists,json=mapLists,proto3" json:"map_lists,omitempty"` // what each unsealed map segment holds up to this root
-	Retired       []uint64               `protobuf:"varint,6,rep,packed,name=retired,proto3" json:"retired,omitempty"`           // data segments that this root no longer names
-	RetiredMap    []uint64               `protobuf:"varint,7,rep,packed,name=retired_map,json=retiredMap,proto3" json:"retired_map,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Command  uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Volume   uint64                 `protobuf:"varint,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Epoch    uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Root     *Root                  `protobuf:"bytes,4,opt,name=root,proto3" json:"root,omitempty"`
+	MapLists []*Seal                `protobuf:"bytes,5,rep,name=map_lists,json=mapLists,proto3" json:"map_lists,omitempty"` // what each unsealed map segment holds up to this root
+	Retired  []uint64               `protobuf:"varint,6,rep,packed,name=retired,proto3" json:"retired,omitempty"`           // data segments that this root no longer names; those that are
+	// sealed and end at or below covers are retired, others keep
+	RetiredMap    []uint64 `protobuf:"varint,7,rep,packed,name=retired_map,json=retiredMap,proto3" json:"retired_map,omitempty"` // map segments that this root no longer names; the sealed ones are retired
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3645,6 +3646,7 @@ func (x *RecordRootRequest) GetRetiredMap() []uint64 {
 
 type RecordRootReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Retired       []uint64               `protobuf:"varint,1,rep,packed,name=retired,proto3" json:"retired,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3677,6 +3679,13 @@ func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RecordRootReply.ProtoReflect.Descriptor instead.
 func (*RecordRootReply) Descriptor() ([]byte, []int) {
 	return file_meta_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *RecordRootReply) GetRetired() []uint64 {
+	if x != nil {
+		return x.Retired
+	}
+	return nil
 }
 
 type RequestMoveRequest struct {
@@ -4453,8 +4462,9 @@ const file_meta_proto_rawDesc = "" +
 	"\tmap_lists\x18\x05 \x03(\v2\x0f.strake.v1.SealR\bmapLists\x12\x18\n" +
 	"\aretired\x18\x06 \x03(\x04R\aretired\x12\x1f\n" +
 	"\vretired_map\x18\a \x03(\x04R\n" +
-	"retiredMap\"\x11\n" +
-	"\x0fRecordRootReply\"t\n" +
+	"retiredMap\"+\n" +
+	"\x0fRecordRootReply\x12\x18\n" +
+	"\aretired\x18\x01 \x03(\x04R\aretired\"t\n" +
 	"\x12RequestMoveRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x14\n" +
