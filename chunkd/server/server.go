@@ -96,6 +96,9 @@ func New(cfg Config) *Server {
 	return s
 }
 
+// ID is the server's id.
+func (s *Server) ID() layout.ServerID { return s.id }
+
 // Serve accepts connections until Close, which closes the listener. It returns
 // nil after Close, else why the listener failed.
 func (s *Server) Serve(l net.Listener) error {
