@@ -1,6 +1,10 @@
 package recovery
 
 import (
+	"fmt"
+	"strings"
+
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/stripe"
 )
@@ -16,7 +20,8 @@ type Plan struct {
 }
 
 // Tail is a standing stripe, not known to be flushed, that some participant
-// doesn't have for sure: decode it from Have and append it again.
+// doesn't have for sure: decode it from Have and append it again, with the same
+// seq, the new epoch, and Plan.Flushed as its flushed seq.
 type Tail struct {
 	Header  *stripe.Header // of one of those that have it
 	Segment layout.SegmentID
@@ -32,8 +37,104 @@ type Blocker struct {
 	Reason  string
 }
 
+// String names server, shard and reason.
+func (b Blocker) String() string {
+	s := fmt.Sprintf("shard %d/%d on server %d", b.Segment, b.Shard, b.Server)
+	if b.Seq != 0 {
+		s += fmt.Sprintf(", seq %d", b.Seq)
+	}
+	return s + ": " + b.Reason
+}
+
 // Decide tells what stands (design §6.3 to 6.6). Errors: Unavailable when fewer
 // than k shards of a segment answered, Undecided when the first seq that does
 // not stand may yet stand, Corrupt when two headers of a copy contradict each
-// other. With an error the plan holds only Blocked.
-func Decide(in Input) (Plan, error) { return Plan{}, nil }
+// other or a flushed stripe fell. With an error the plan holds only Blocked.
+func Decide(in Input) (Plan, error) {
+	if blocked := unanswered(in.Segments); len(blocked) > 0 {
+		return refuse(errs.Unavailable, blocked, "too few shards answered")
+	}
+	if blocked := blind(in.Segments); len(blocked) > 0 {
+		return refuse(errs.Undecided, blocked, "a stripe may lie unseen")
+	}
+	l := newLog(in)
+	for i := range in.Segments {
+		if err := l.read(&in.Segments[i]); err != nil {
+			return Plan{}, err
+		}
+	}
+	cut, blocked := l.end()
+	if len(blocked) > 0 {
+		return refuse(errs.Undecided, blocked, "seq %d may stand or fall", cut+1)
+	}
+	if l.flushed > cut {
+		return Plan{}, errs.New(errs.Corrupt, "recover volume", "the log ends at seq %d, and seq %d was flushed: more is lost than the parity covers", cut, l.flushed)
+	}
+	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut), Tail: l.tail(cut)}, nil
+}
+
+// refuse makes the error that names who must come back.
+func refuse(kind errs.Kind, blocked []Blocker, format string, args ...any) (Plan, error) {
+	names := make([]string, 0, 4)
+	for i, b := range blocked {
+		if i == cap(names)-1 && len(blocked) > cap(names) {
+			names = append(names, fmt.Sprintf("and %d more", len(blocked)-i))
+			break
+		}
+		names = append(names, b.String())
+	}
+	err := errs.New(kind, "recover volume", format+"; %s", append(args, strings.Join(names, "; "))...)
+	return Plan{Blocked: blocked}, err.WithHint("bring the named servers back, with their devices")
+}
+
+// unanswered names the silent shards of segments of which fewer than k answered.
+func unanswered(segments []Segment) (out []Blocker) {
+	for i := range segments {
+		s := &segments[i]
+		if silent := s.shards(func(sh *Shard) bool { return sh.State == Silent }); len(s.Shards)-silent.Count() < int(s.Geometry.K) {
+			out = s.block(out, silent, 0)
+		}
+	}
+	return out
+}
+
+// blind names the shards of segments in which a stripe may lie unseen.
+func blind(segments []Segment) (out []Blocker) {
+	for i := range segments {
+		s, g := &segments[i], segments[i].Geometry
+		unknown := s.shards(func(sh *Shard) bool { return sh.State != Listed })
+		if unknown&g.ParityMask() == g.ParityMask() && unknown&g.DataMask() != 0 {
+			out = s.block(out, unknown, 0)
+		}
+	}
+	return out
+}
+
+// shards is the set of those that match; shards that are missing are silent.
+func (s *Segment) shards(match func(*Shard) bool) (m layout.Mask) {
+	for i := range s.Shards {
+		if match(&s.Shards[i]) {
+			m = m.With(layout.ShardIndex(i))
+		}
+	}
+	return m
+}
+
+// block appends a blocker for each shard of the set.
+func (s *Segment) block(out []Blocker, m layout.Mask, seq layout.Seq) []Blocker {
+	for ; m != 0; m &= m - 1 {
+		i, _ := m.Nth(0)
+		sh := &s.Shards[i]
+		b := Blocker{Segment: s.ID, Shard: i, Server: sh.Server, Seq: seq, Reason: sh.Reason}
+		if st, listed := sh.find(seq); listed {
+			b.Reason = st.Reason
+		} else {
+			b.Seq = 0
+		}
+		if b.Reason == "" {
+			b.Reason = [...]string{"no answer", "cannot tell", "cannot tell"}[sh.State]
+		}
+		out = append(out, b)
+	}
+	return out
+}
