@@ -22,18 +22,18 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-func makeTCP(t testing.TB, h transport.Handler, window int) (transport.Transport, string) {
+func startTCP(t testing.TB, h transport.Handler, window int) (transport.Transport, string) {
 	s := transporttest.Serve(listen(t), h)
 	t.Cleanup(s.Close)
 	return transport.NewTCP(tls.Policy{}, transport.Settings{Window: window}), s.Addr()
 }
 
-func makeMem(t testing.TB, h transport.Handler, window int) (transport.Transport, string) {
+func startMem(t testing.TB, h transport.Handler, window int) (transport.Transport, string) {
 	m := transport.NewMem(transport.MemOptions{Window: window})
 	m.Serve("server", h)
 	return m, "server"
 }
 
-func TestTCP(t *testing.T) { transporttest.Run(t, makeTCP) }
+func TestTCP(t *testing.T) { transporttest.Run(t, startTCP) }
 
-func TestMem(t *testing.T) { transporttest.Run(t, makeMem) }
+func TestMem(t *testing.T) { transporttest.Run(t, startMem) }

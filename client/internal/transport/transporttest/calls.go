@@ -12,8 +12,8 @@ import (
 	"strake/proto/frame"
 )
 
-func payloadIsGatheredAndScattered(t *testing.T, make_ Make) {
-	c := dial(t, make_, store, 0)
+func payloadIsGatheredAndScattered(t *testing.T, start Start) {
+	c := dial(t, start, store, 0)
 	for _, sizes := range [][]int{{4096}, {1, 4095}, {0, 4096, 0}, {4096, 8192, 4096}, {1 << 20}, {300 << 10, 1, 700<<10 - 1}, slices.Repeat([]int{4096}, 1500)} {
 		var into [][]byte
 		for _, n := range sizes {
@@ -29,13 +29,13 @@ func payloadIsGatheredAndScattered(t *testing.T, make_ Make) {
 	}
 }
 
-func requestArrivesWhole(t *testing.T, make_ Make) {
+func requestArrivesWhole(t *testing.T, start Start) {
 	type arrived struct {
 		req           frame.Request
 		meta, payload []byte
 	}
 	got := make(chan arrived, 1)
-	c := dial(t, make_, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
+	c := dial(t, start, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
 		got <- arrived{req, bytes.Clone(meta), bytes.Clone(payload)}
 		reply(frame.Reply{}, nil)
 	}, 0)
@@ -56,11 +56,11 @@ func requestArrivesWhole(t *testing.T, make_ Make) {
 	}
 }
 
-func repliesComeInAnyOrder(t *testing.T, make_ Make) {
+func repliesComeInAnyOrder(t *testing.T, start Start) {
 	var mu sync.Mutex
 	var waiting []func()
 	const n = 50
-	c := dial(t, make_, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
+	c := dial(t, start, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
 		mu.Lock()
 		defer mu.Unlock()
 		meta = bytes.Clone(meta)
@@ -85,8 +85,8 @@ func repliesComeInAnyOrder(t *testing.T, make_ Make) {
 	}
 }
 
-func errorRepliesAreTyped(t *testing.T, make_ Make) {
-	c := dial(t, make_, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
+func errorRepliesAreTyped(t *testing.T, start Start) {
+	c := dial(t, start, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
 		reply.Refuse(errs.New(errs.StaleEpoch, "append", "epoch 4 is fenced").WithHint("stop"))
 	}, 0)
 	call, done := readCall(0, make([]byte, 4096))
@@ -101,8 +101,8 @@ func errorRepliesAreTyped(t *testing.T, make_ Make) {
 	}
 }
 
-func errorReplyPayloadIsThrownAway(t *testing.T, make_ Make) {
-	c := dial(t, make_, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
+func errorReplyPayloadIsThrownAway(t *testing.T, start Start) {
+	c := dial(t, start, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
 		if body, _ := frame.DecodeRead(meta, nil); body.Ranges[0].Offset == 0 {
 			reply(frame.Reply{Status: errs.Corrupt}, nil, content(3, 200<<10))
 			return
@@ -123,8 +123,8 @@ func errorReplyPayloadIsThrownAway(t *testing.T, make_ Make) {
 	wantRead(t, call, 4096)
 }
 
-func listMayBeShort(t *testing.T, make_ Make) {
-	c := dial(t, make_, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
+func listMayBeShort(t *testing.T, start Start) {
+	c := dial(t, start, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
 		reply(frame.Reply{}, nil, content(0, 100))
 	}, 0)
 	done := make(chan struct{})
@@ -136,9 +136,9 @@ func listMayBeShort(t *testing.T, make_ Make) {
 	}
 }
 
-func wrongLengthBreaksTheConnection(t *testing.T, make_ Make) {
+func wrongLengthBreaksTheConnection(t *testing.T, start Start) {
 	for _, n := range []int{0, 4095, 4097, 1 << 20} {
-		c := dial(t, make_, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
+		c := dial(t, start, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
 			reply(frame.Reply{}, nil, make([]byte, n))
 		}, 0)
 		call, done := readCall(0, make([]byte, 4096))
@@ -152,8 +152,8 @@ func wrongLengthBreaksTheConnection(t *testing.T, make_ Make) {
 	}
 }
 
-func callIsUsedAgain(t *testing.T, make_ Make) {
-	c := dial(t, make_, store, 0)
+func callIsUsedAgain(t *testing.T, start Start) {
+	c := dial(t, start, store, 0)
 	call, done := readCall(0, make([]byte, 4096))
 	for i := range 200 {
 		offset := layout.ShardOffset(i) * 4096
@@ -165,8 +165,8 @@ func callIsUsedAgain(t *testing.T, make_ Make) {
 	}
 }
 
-func tooLargeIsRefused(t *testing.T, make_ Make) {
-	c := dial(t, make_, store, 64<<20)
+func tooLargeIsRefused(t *testing.T, start Start) {
+	c := dial(t, start, store, 64<<20)
 	call := &transport.Call{Request: frame.Request{Kind: frame.Append}, Meta: make([]byte, frame.MaxMeta+1), Done: func(*transport.Call) { t.Error("done") }}
 	wantKind(t, c.Submit(call), errs.TooLarge)
 	call.Meta, call.Payload = nil, [][]byte{make([]byte, frame.MaxPayload), {1}}

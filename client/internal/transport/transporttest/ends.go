@@ -29,9 +29,9 @@ func settle(t testing.TB, c transport.Conn) {
 	wantRead(t, call, 0)
 }
 
-func cancelGivesBuffersBack(t *testing.T, make_ Make) {
+func cancelGivesBuffersBack(t *testing.T, start Start) {
 	held := make(chan func(), 1)
-	c := dial(t, make_, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
+	c := dial(t, start, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
 		if body, _ := frame.DecodeRead(meta, nil); body.Ranges[0].Offset == 0 {
 			store(req, meta, payload, reply)
 			return
@@ -57,8 +57,8 @@ func cancelGivesBuffersBack(t *testing.T, make_ Make) {
 	}
 }
 
-func cancelAfterDoneIsHarmless(t *testing.T, make_ Make) {
-	c := dial(t, make_, store, 0)
+func cancelAfterDoneIsHarmless(t *testing.T, start Start) {
+	c := dial(t, start, store, 0)
 	call, done := readCall(0, make([]byte, 4096))
 	c.Cancel(call) // never submitted
 	submit(t, c, call)
@@ -70,8 +70,8 @@ func cancelAfterDoneIsHarmless(t *testing.T, make_ Make) {
 	}
 }
 
-func doneMayCancelOthers(t *testing.T, make_ Make) {
-	c := dial(t, make_, silent, 0)
+func doneMayCancelOthers(t *testing.T, start Start) {
+	c := dial(t, start, silent, 0)
 	loser, lost := readCall(4096, make([]byte, 4096))
 	submit(t, c, loser)
 	winner, _ := readCall(0, make([]byte, 4096))
@@ -86,8 +86,8 @@ func doneMayCancelOthers(t *testing.T, make_ Make) {
 	wantKind(t, loser.Err, errs.Canceled)
 }
 
-func closeFailsCallsUnderWay(t *testing.T, make_ Make) {
-	c := dial(t, make_, silent, 0)
+func closeFailsCallsUnderWay(t *testing.T, start Start) {
+	c := dial(t, start, silent, 0)
 	var done atomic.Int32
 	for range 100 {
 		call, _ := readCall(4096, make([]byte, 4096))
@@ -107,8 +107,8 @@ func closeFailsCallsUnderWay(t *testing.T, make_ Make) {
 	c.Close()
 }
 
-func windowOverflowIsRefused(t *testing.T, make_ Make) {
-	c := dial(t, make_, silent, 1<<20)
+func windowOverflowIsRefused(t *testing.T, start Start) {
+	c := dial(t, start, silent, 1<<20)
 	if c.Window() != 1<<20 {
 		t.Fatalf("window %d, want 1 MiB", c.Window())
 	}
@@ -125,8 +125,8 @@ func windowOverflowIsRefused(t *testing.T, make_ Make) {
 	<-done
 }
 
-func manyCallersEachAnsweredOnce(t *testing.T, make_ Make) {
-	c := dial(t, make_, store, 0)
+func manyCallersEachAnsweredOnce(t *testing.T, start Start) {
+	c := dial(t, start, store, 0)
 	const callers, rounds = 64, 50
 	var answered atomic.Int64
 	var wg sync.WaitGroup
@@ -160,8 +160,8 @@ func manyCallersEachAnsweredOnce(t *testing.T, make_ Make) {
 
 // randomCancelsNeverTouchBuffers writes over buffers as soon as Cancel returned;
 // the race detector sees who else still uses them.
-func randomCancelsNeverTouchBuffers(t *testing.T, make_ Make) {
-	c := dial(t, make_, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
+func randomCancelsNeverTouchBuffers(t *testing.T, start Start) {
+	c := dial(t, start, func(req frame.Request, meta, payload []byte, reply transport.ReplyFunc) {
 		if req.Kind == frame.Append {
 			if len(payload) > 0 && !bytes.Equal(payload, bytes.Repeat(payload[:1], len(payload))) {
 				t.Error("a canceled call's frame arrived with bytes of a later use of its buffer")
@@ -210,8 +210,8 @@ func cancelLoop(t *testing.T, c transport.Conn, r *rand.Rand) {
 	}
 }
 
-func closeUnderLoadFailsEachOnce(t *testing.T, make_ Make) {
-	c := dial(t, make_, store, 0)
+func closeUnderLoadFailsEachOnce(t *testing.T, start Start) {
+	c := dial(t, start, store, 0)
 	var submitted, ended atomic.Int64
 	var wg sync.WaitGroup
 	started := make(chan struct{}, 32)

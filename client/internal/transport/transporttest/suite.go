@@ -2,7 +2,6 @@ package transporttest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -12,15 +11,15 @@ import (
 	"strake/proto/frame"
 )
 
-// Make starts a server with a handler and gives a transport that reaches it
+// Start starts a server with a handler and gives a transport that reaches it
 // under the address. All ends with the test.
-type Make func(t testing.TB, h transport.Handler, window int) (tr transport.Transport, addr string)
+type Start func(t testing.TB, h transport.Handler, window int) (tr transport.Transport, addr string)
 
 // Run runs the whole suite.
-func Run(t *testing.T, make Make) {
+func Run(t *testing.T, start Start) {
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, Make)
+		test func(*testing.T, Start)
 	}{
 		{"HelloIsAnsweredOrRefused", helloIsAnsweredOrRefused},
 		{"RefusedAddressIsUnavailable", refusedAddressIsUnavailable},
@@ -42,7 +41,7 @@ func Run(t *testing.T, make Make) {
 		{"RandomCancelsNeverTouchBuffers", randomCancelsNeverTouchBuffers},
 		{"CloseUnderLoadFailsEachOnce", closeUnderLoadFailsEachOnce},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, make) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, start) })
 	}
 }
 
@@ -58,9 +57,9 @@ func welcome(h transport.Handler) transport.Handler {
 	}
 }
 
-func dial(t testing.TB, make Make, h transport.Handler, window int) transport.Conn {
+func dial(t testing.TB, start Start, h transport.Handler, window int) transport.Conn {
 	t.Helper()
-	tr, addr := make(t, welcome(h), window)
+	tr, addr := start(t, welcome(h), window)
 	c, err := tr.Dial(t.Context(), addr, frame.HelloBody{Cell: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -97,13 +96,16 @@ func store(req frame.Request, meta, _ []byte, reply transport.ReplyFunc) {
 	reply(frame.Reply{Incarnation: 3, Generation: 5}, []byte("crcs"), payload...)
 }
 
-// content is what store holds at a place.
+// content is what store holds at a place: a pattern whose phase is the place's.
 func content(offset layout.ShardOffset, n int) []byte {
-	b := make([]byte, 0, n)
-	for len(b) < n {
-		b = binary.LittleEndian.AppendUint64(b, uint64(offset)*0x9E3779B97F4A7C15+uint64(len(b)))
+	b := make([]byte, n)
+	for i := range b[:min(n, 251)] {
+		b[i] = byte(int64(i)*7 + int64(offset)>>12*31 + int64(offset)>>18)
 	}
-	return b[:n]
+	for have := 251; have < n; have *= 2 {
+		copy(b[have:], b[:have])
+	}
+	return b
 }
 
 func submit(t testing.TB, c transport.Conn, call *transport.Call) {
@@ -131,20 +133,20 @@ func wantKind(t testing.TB, err error, kind errs.Kind) {
 	}
 }
 
-func helloIsAnsweredOrRefused(t *testing.T, make Make) {
-	c := dial(t, make, store, 0)
+func helloIsAnsweredOrRefused(t *testing.T, start Start) {
+	c := dial(t, start, store, 0)
 	if got, want := c.Peer(), (frame.HelloReply{Server: 7, Handle: 9}); got != want {
 		t.Fatalf("peer %+v, want %+v", got, want)
 	}
-	tr, addr := make(t, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
+	tr, addr := start(t, func(_ frame.Request, _, _ []byte, reply transport.ReplyFunc) {
 		reply.Refuse(errs.New(errs.WrongCell, "", "this is cell 2"))
 	}, 0)
 	_, err := tr.Dial(t.Context(), addr, frame.HelloBody{Cell: 1})
 	wantKind(t, err, errs.WrongCell)
 }
 
-func refusedAddressIsUnavailable(t *testing.T, make Make) {
-	tr, _ := make(t, store, 0)
+func refusedAddressIsUnavailable(t *testing.T, start Start) {
+	tr, _ := start(t, store, 0)
 	_, err := tr.Dial(t.Context(), "127.0.0.1:1", frame.HelloBody{})
 	if !errors.Is(err, errs.Unavailable) {
 		t.Fatalf("got %v, want unavailable", err)
