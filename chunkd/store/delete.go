@@ -1,0 +1,88 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+
+	"strake/chunkd/format"
+	"strake/proto/frame"
+)
+
+// Delete forgets a shard for ever: a synced tombstone in place of all its
+// records, then the file is unlinked and the folder synced. It needs no space of
+// clients. A repeat succeeds. NotHere: never created here; StaleGeneration:
+// another generation is here.
+func (s *Store) Delete(ref frame.ShardRef) error {
+	if err := s.delete(ref); err != nil {
+		return typed(err, "delete shard %v", ref.ShardKey)
+	}
+	return nil
+}
+
+func (s *Store) delete(ref frame.ShardRef) error {
+	if err := s.dev.err(); err != nil {
+		return err
+	}
+	sh, err := s.table.pin(ref)
+	if err != nil {
+		if g, ok, e := s.tombstone(ref.ShardKey); e != nil || ok && g >= ref.Generation {
+			return e
+		}
+		return err
+	}
+	defer s.table.unpin(sh)
+	if err := sh.enterAlone(func() error { return nil }); err != nil {
+		return nil // deleted meanwhile
+	}
+	defer s.kick()
+	defer sh.leaveAlone()
+	if err := s.bury(ref); err != nil {
+		return err
+	}
+	s.forget(sh)
+	return s.unlink(fileName{ref.ShardKey, ref.Generation})
+}
+
+// bury replaces the shard's records by a tombstone.
+func (s *Store) bury(ref frame.ShardRef) error {
+	k := ref.ShardKey
+	b := s.batch()
+	err := errors.Join(
+		b.Set(format.AppendShardKey(nil, format.KindTombstone, k), format.AppendTombstone(nil, ref.Generation), nil),
+		b.Delete(format.AppendShardKey(nil, format.KindShard, k), nil),
+		b.DeleteRange(format.AppendShardKey(nil, format.KindStripe, k), format.AppendKeysEnd(nil, format.KindStripe, k), nil),
+		b.DeleteRange(format.AppendShardKey(nil, format.KindDoubt, k), format.AppendKeysEnd(nil, format.KindDoubt, k), nil))
+	if err != nil {
+		return err
+	}
+	return s.commit(b)
+}
+
+// forget drops what memory holds of a deleted shard.
+func (s *Store) forget(sh *shard) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.gone = true
+	sh.drop(func(e *entry) bool {
+		if e.record != nil {
+			s.pending.Add(-e.record.length())
+			s.pool.put(e.record)
+		}
+		return true
+	})
+	if sh.dirty != nil {
+		s.files.release(sh.dirty)
+		sh.dirty = nil
+	}
+	s.table.remove(sh.slot)
+}
+
+// unlink removes a data file. Should it fail, the next Open removes it: the
+// tombstone stands.
+func (s *Store) unlink(name fileName) error {
+	s.files.forget(name)
+	if err := s.data.Remove(name.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.data.SyncDir(shardDir)
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"strake/chunkd/format"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/internal/vfs"
+	"strake/internal/vfs/pebblefs"
+)
+
+// index is the store of records, on Pebble. Payloads stay out of it.
+//
+// Pebble calls Fatalf where it cannot go on, and expects not to come back from
+// it. Only main may exit, so here it latches the device's failure and returns,
+// and commit looks at the latch before it says that anything is durable. The
+// gate below keeps whatever Pebble still does from the disk.
+type index struct {
+	db  *pebble.DB
+	dev *device
+}
+
+const (
+	indexCacheBytes    = 8 << 20
+	indexMemTableBytes = 4 << 20
+)
+
+func openIndex(fsys vfs.FS, dev *device, logger *slog.Logger, fresh bool) (x *index, err error) {
+	defer func() { // Pebble panics where it can't make a file, and says what happened in its error
+		if r := recover(); r != nil {
+			err = dev.fail(fmt.Errorf("open index: %v", r))
+		}
+	}()
+	cache := pebble.NewCache(indexCacheBytes)
+	defer cache.Unref()
+	opts := &pebble.Options{
+		FS:                    pebblefs.New(fsys, indexDir),
+		Cache:                 cache,
+		MemTableSize:          indexMemTableBytes,
+		FormatMajorVersion:    pebble.FormatNewest,
+		Logger:                pebbleLogger{dev, logger},
+		ErrorIfNotExists:      !fresh,
+		L0CompactionThreshold: 4,
+		MaxOpenFiles:          256,
+	}
+	opts.EventListener = &pebble.EventListener{BackgroundError: func(err error) {
+		logger.Warn("index background work failed", "err", err)
+	}}
+	db, err := pebble.Open("", opts)
+	if err != nil {
+		return nil, err
+	}
+	return &index{db: db, dev: dev}, dev.err()
+}
+
+// close releases the index. After a failure Pebble may hang in its own Close, so
+// it is left as it is: the gate lets nothing through, and the process is to end.
+func (x *index) close() error {
+	if x.dev.err() != nil {
+		return nil
+	}
+	return x.db.Close()
+}
+
+// commit applies a batch durably.
+func (x *index) commit(b *pebble.Batch) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = x.dev.fail(fmt.Errorf("write index: %v", r))
+		}
+	}()
+	if err := x.dev.err(); err != nil {
+		return err
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return x.dev.fail(err)
+	}
+	if err := x.dev.err(); err != nil {
+		return err
+	}
+	return b.Close()
+}
+
+// get reads one value; ok is false when there is none.
+func (x *index) get(key []byte) (value []byte, ok bool, err error) {
+	if err := x.dev.err(); err != nil {
+		return nil, false, err
+	}
+	v, closer, err := x.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, errs.As(err, errs.Corrupt, "read index")
+	}
+	return append([]byte(nil), v...), true, closer.Close()
+}
+
+// keysOf gives an iterator over a shard's keys of a kind. The caller closes it.
+func (x *index) keysOf(kind byte, k layout.ShardKey) (*pebble.Iterator, error) {
+	return x.iter(format.AppendShardKey(nil, kind, k), format.AppendKeysEnd(nil, kind, k))
+}
+
+// keysOfKind gives an iterator over all keys of a kind.
+func (x *index) keysOfKind(kind byte) (*pebble.Iterator, error) {
+	return x.iter([]byte{kind}, []byte{kind + 1})
+}
+
+func (x *index) iter(lower, upper []byte) (*pebble.Iterator, error) {
+	if err := x.dev.err(); err != nil {
+		return nil, err
+	}
+	it, err := x.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, errs.As(err, errs.Corrupt, "read index")
+	}
+	return it, nil
+}
+
+// each visits all records of an iterator in order and closes it. An unreadable
+// index is Corrupt: what was not visited is unknown, never absent.
+func each(it *pebble.Iterator, visit func(key, value []byte) error) (err error) {
+	defer func() {
+		if e := it.Close(); e != nil && err == nil {
+			err = errs.As(e, errs.Corrupt, "read index")
+		}
+	}()
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return errs.As(err, errs.Corrupt, "read index")
+		}
+		if err := visit(it.Key(), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stripesOf visits a shard's stripe records in order of (offset, seq).
+func (x *index) stripesOf(k layout.ShardKey, visit func(offset layout.ShardOffset, seq layout.Seq, header []byte) error) error {
+	it, err := x.keysOf(format.KindStripe, k)
+	if err != nil {
+		return err
+	}
+	return each(it, func(key, value []byte) error {
+		_, offset, seq, ok := format.DecodeStripeKey(key)
+		if !ok {
+			return errs.New(errs.Corrupt, "read index", "stripe key %x", key)
+		}
+		return visit(offset, seq, value)
+	})
+}
+
+// recordView reads the stripe record under an iterator and checks that it is the
+// one that its key names.
+func recordView(it *pebble.Iterator) (format.View, error) {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return format.View{}, errs.As(err, errs.Corrupt, "read index")
+	}
+	key, offset, seq, ok := format.DecodeStripeKey(it.Key())
+	if !ok {
+		return format.View{}, errs.New(errs.Corrupt, "read index", "stripe key %x", it.Key())
+	}
+	return checkRecord(key, offset, seq, value)
+}
+
+// checkRecord reads a stripe record and checks its identity.
+func checkRecord(key layout.ShardKey, offset layout.ShardOffset, seq layout.Seq, header []byte) (format.View, error) {
+	v, err := format.ParseView(header)
+	if err != nil {
+		return format.View{}, errs.Wrap(err, "stripe %d of shard %v", seq, key)
+	}
+	if v.Key() != key || v.Offset != offset || v.Seq != seq {
+		return format.View{}, errs.New(errs.Corrupt, "read index", "the record of stripe %d at %d of shard %v is another one's", seq, offset, key)
+	}
+	return v, nil
+}
+
+// pebbleLogger hands Pebble's words on.
+type pebbleLogger struct {
+	dev    *device
+	logger *slog.Logger
+}
+
+func (l pebbleLogger) Infof(string, ...any) {}
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.logger.Warn("index reports an error", "err", fmt.Sprintf(format, args...))
+}
+
+// Fatalf latches. See index.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	_ = l.dev.fail(fmt.Errorf("index: "+format, args...))
+}

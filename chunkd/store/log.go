@@ -1,0 +1,242 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+
+	"strake/chunkd/format"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/internal/vfs"
+	"strake/proto/frame"
+)
+
+const (
+	logFiles = 8 // the log's bytes are divided among so many
+	// minRecordCharge bounds the number of records: a log file counts as full
+	// when it has a record for each so many bytes.
+	minRecordCharge = 2048
+)
+
+// liveRecord is a record that a log file holds for a shard. It is a hint: the
+// shard's entries tell whether it is still needed.
+type liveRecord struct {
+	ref    frame.ShardRef
+	offset layout.ShardOffset
+	seq    layout.Seq
+}
+
+type logFileState uint8
+
+const (
+	logFree   logFileState = iota // holds nothing that is needed
+	logActive                     // takes batches
+	logFull                       // waits for the move
+)
+
+// logFile is one file of the log, of fixed length and written before its first
+// use, so that fdatasync has no length and no extents to write.
+type logFile struct {
+	name string
+	file vfs.File
+	size int64
+
+	// Guarded by appendLog.mu:
+	state logFileState
+	end   int64 // the next batch goes here
+	last  format.LSN
+	live  []liveRecord
+}
+
+// appendLog makes small appends durable: one write and one fdatasync for all
+// that wait, whatever their volumes. It never grows: when no file is free,
+// commit waits for the move.
+type appendLog struct {
+	fs   vfs.FS
+	dev  *device
+	key  [16]byte
+	kick func() // asks for a move
+
+	// writeMu is held across the write and its sync, on purpose: while one group
+	// is written the next forms in waiting.
+	writeMu sync.Mutex
+
+	mu       sync.Mutex // guards all below
+	freed    sync.Cond  // a file became free, or the move failed
+	waiting  *group
+	files    []*logFile
+	active   *logFile
+	next     format.LSN
+	durable  format.LSN // synced for sure up to here
+	freedLSN format.LSN // moved up to here
+	ready    bool       // everything of earlier incarnations was moved
+	moves    uint64     // attempts so far
+	moveErr  error      // of the last one
+	stopped  bool       // no more moves will come
+}
+
+// group is what one write makes durable.
+type group struct {
+	records []*record
+	done    bool // guarded by appendLog.writeMu, as is err
+	err     error
+}
+
+// commit makes records durable and tells each where it went.
+func (l *appendLog) commit(records []*record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	if l.waiting == nil {
+		l.waiting = &group{}
+	}
+	g := l.waiting
+	g.records = append(g.records, records...)
+	l.mu.Unlock()
+
+	l.writeMu.Lock()
+	defer l.writeMu.Unlock()
+	if !g.done {
+		l.mu.Lock()
+		l.waiting = nil
+		l.mu.Unlock()
+		g.err = l.write(g.records)
+		g.done = true
+	}
+	return g.err
+}
+
+// write writes a group as one batch for each file that it needs.
+func (l *appendLog) write(records []*record) error {
+	for len(records) > 0 {
+		f, pos, err := l.room(records[0].length())
+		if err != nil {
+			return err
+		}
+		n, err := l.batch(f, pos, records)
+		if err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return nil
+}
+
+// room gives the active file, one with space for a record, and where.
+func (l *appendLog) room(need int64) (*logFile, int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if f := l.active; f != nil {
+			if f.end+need <= f.size && len(f.live) < int(f.size/minRecordCharge) {
+				return f, f.end, nil
+			}
+			f.state, l.active = logFull, nil
+			l.kick()
+		}
+		if l.take() {
+			continue
+		}
+		if err := l.waitForMove(); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// take makes a free file the active one. Called with mu held.
+func (l *appendLog) take() bool {
+	for _, f := range l.files {
+		if f.state == logFree {
+			f.state, f.end, f.live = logActive, 0, f.live[:0]
+			l.active = f
+			return true
+		}
+	}
+	return false
+}
+
+// waitForMove waits until a move freed something or failed. Called with mu held.
+func (l *appendLog) waitForMove() error {
+	seen := l.moves
+	l.kick()
+	for l.moves == seen && !l.stopped {
+		l.freed.Wait()
+	}
+	if l.stopped {
+		return errs.New(errs.Closed, "write log", "the store is closed")
+	}
+	return l.moveErr
+}
+
+// batch writes and syncs as many records as fit into f at pos. A failed write
+// latches: which LSNs are on the disk is then unknown, and the files were
+// written before, so that a disk that is merely full can't fail here.
+func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error) {
+	first, end := l.next, pos
+	bufs := make([][]byte, 0, len(records))
+	for _, r := range records {
+		if n := r.length(); end+n > f.size {
+			break
+		}
+		r.head.LSN, r.head.First = l.next, first
+		r.head.Put(r.bytes, &l.key)
+		r.file, r.pos = f, end
+		l.next++
+		end += r.length()
+		bufs = append(bufs, r.bytes)
+	}
+	if _, err := f.file.WritevAt(bufs, pos); err != nil {
+		return 0, l.dev.fail(fmt.Errorf("write log: %w", err))
+	}
+	if err := f.file.Sync(); err != nil {
+		return 0, err
+	}
+	l.settled(f, (end+format.LogAlign-1)&^(format.LogAlign-1), records[:len(bufs)])
+	return len(bufs), nil
+}
+
+func (l *appendLog) settled(f *logFile, end int64, records []*record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.end, f.last = end, l.next-1
+	l.durable = l.next - 1
+	for _, r := range records {
+		f.live = append(f.live, liveRecord{r.ref, r.head.Offset, r.head.Seq})
+	}
+}
+
+// accepts tells whether a record may go to the log at all.
+func (l *appendLog) accepts(n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready && n <= l.files[0].size/4
+}
+
+// marks is what a synced index batch says of the log.
+func (l *appendLog) marks() (freed, durable format.LSN) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.freedLSN, l.durable
+}
+
+// read reads a record and checks that it is the one that e means, as a file may
+// be used again at any time.
+func (l *appendLog) read(file *logFile, pos int64, lsn format.LSN, b []byte) (header, payload []byte, err error) {
+	if _, err := file.file.ReadAt(b, pos); err != nil {
+		return nil, nil, errs.As(err, errs.Corrupt, "read log record %d", lsn)
+	}
+	head, ok := format.DecodeLogHead(b, &l.key)
+	if !ok || head.LSN != lsn {
+		return nil, nil, errs.New(errs.Corrupt, "read log", "record %d is damaged", lsn)
+	}
+	return head.Body(b)
+}
+
+func (l *appendLog) close() {
+	for _, f := range l.files {
+		if f.file != nil {
+			_ = f.file.Close()
+		}
+	}
+}

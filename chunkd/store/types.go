@@ -1,0 +1,91 @@
+package store
+
+import (
+	"log/slog"
+
+	"strake/internal/layout"
+	"strake/proto/frame"
+)
+
+// Options are the properties of a store; the zero value takes the defaults.
+type Options struct {
+	Logger           *slog.Logger // nil: no log lines
+	LogBytes         int64        // bound of the log of small appends; default 64 MiB
+	SmallAppend      int          // payloads up to this many bytes go to the log; default 64 KiB
+	HeaderCacheBytes int64        // bound of the cache of checksums; default 8 MiB
+}
+
+// ShardSpec is what a shard is made as.
+type ShardSpec struct {
+	Key        layout.ShardKey
+	Generation layout.Generation
+	Cell       layout.CellID
+	Volume     layout.VolumeID
+	Epoch      layout.Epoch // that allocated the segment; lower ones are refused
+	Geometry   layout.Geometry
+	Length     layout.ShardOffset // a multiple of BlockSize, at most MaxShardLength
+	Map        bool
+}
+
+// Append is one unit and its stripe header. Header and Payload are not kept.
+type Append struct {
+	Ref     frame.ShardRef
+	Epoch   layout.Epoch
+	Header  []byte // one encoded stripe header
+	Payload []byte // the unit
+	Durable bool   // return only when the unit is durable
+}
+
+// Fenced is one stripe of a fenced shard's list.
+type Fenced struct {
+	Seq    layout.Seq
+	Header []byte // encoded; empty when it can't be read
+	Err    error  // nil: the shard has it, durable and verified; else it can't tell
+}
+
+// State is a shard's state.
+type State uint8
+
+// States of a shard.
+const (
+	StateOpen       State = 1 // takes appends
+	StateFenced     State = 2 // under recovery: takes no appends
+	StateFinalized  State = 3 // immutable, a source for rebuild
+	StateIncomplete State = 4 // its list does not match the seal: to be rebuilt
+)
+
+// String gives the state as the wire and the command line name it.
+func (s State) String() string {
+	return [...]string{"none", "open", "fenced", "finalized", "incomplete"}[s]
+}
+
+// Stat tells a shard's properties and fill.
+type Stat struct {
+	Ref      frame.ShardRef
+	Volume   layout.VolumeID
+	Epoch    layout.Epoch // that allocated it
+	Fence    layout.Epoch // lower epochs are refused; 0: not fenced
+	Geometry layout.Geometry
+	Length   layout.ShardOffset // promised; of a finalized shard: where its last unit ends
+	Stored   int64              // bytes of durable units
+	Stripes  uint32             // durable ones
+	State    State
+	Map      bool
+}
+
+// Usage is the account of a device, in bytes.
+type Usage struct {
+	Total    uint64
+	Stored   uint64 // in durable units
+	Reserved uint64 // promised to shards, stored bytes included
+	Free     uint64 // for new shards, after the reserve
+	Shards   uint64
+}
+
+// Counters count what the store did to its device since Open.
+type Counters struct {
+	DataBytes, LogBytes, IndexBytes uint64 // written
+	ReadBytes                       uint64
+	Fsyncs                          uint64
+	Copies                          uint64 // payloads copied in memory
+}
