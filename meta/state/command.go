@@ -116,6 +116,9 @@ type SetServerState struct {
 type OpenSession struct {
 	ID    CommandID `cbor:"1,keyasint"`
 	Owner string    `cbor:"2,keyasint,omitempty"`
+	// Janitor marks a session that recovers or cleans volumes by order of the
+	// leader: any other session takes its leases without force.
+	Janitor bool `cbor:"3,keyasint,omitempty"`
 }
 
 // CloseSession ends a session by its own wish; its leases end as by ExpireSession.

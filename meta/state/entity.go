@@ -63,6 +63,8 @@ type Device struct {
 type Session struct {
 	ID    layout.SessionID `cbor:"1,keyasint"`
 	Owner string           `cbor:"2,keyasint,omitempty"` // for people: host, pid, program
+	// Janitor: others take its leases without force.
+	Janitor bool `cbor:"3,keyasint,omitempty"`
 }
 
 // Root is the entry point of a map checkpoint. Number 0 means that there is none.

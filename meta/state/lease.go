@@ -23,10 +23,11 @@ func (c AcquireLease) apply(t *tables, r *Result) error {
 		return err
 	}
 	op := "acquire lease of volume " + v.path()
-	if _, ok := t.sessions.Get(c.Session); !ok {
+	session, ok := t.sessions.Get(c.Session)
+	if !ok {
 		return errs.New(errs.LeaseLost, op, "session %d is gone", c.Session).WithHint("open a new session")
 	}
-	if v.Holder != 0 && v.Holder != c.Session && !c.Force {
+	if v.Holder != 0 && v.Holder != c.Session && !c.Force && !t.yields(v.Holder, session) {
 		return t.leaseHeld(op, v)
 	}
 	old := v.Holder
@@ -47,6 +48,13 @@ func (c AcquireLease) apply(t *tables, r *Result) error {
 	t.putVolume(v)
 	r.Volume, r.Epoch, r.Open = v.ID, v.Epoch, t.open(v)
 	return nil
+}
+
+// yields tells whether the holder gives way without force: a janitor does, to
+// all but janitors.
+func (t *tables) yields(holder layout.SessionID, to *Session) bool {
+	h, _ := t.sessions.Get(holder)
+	return h.Janitor && !to.Janitor
 }
 
 // endUnsealed ends the unsealed segments that need no recovery, and with

@@ -135,9 +135,21 @@ const (
 	mostBlocks = layout.MaxShardLength / layout.BlockSize
 )
 
-// unpack reads the record of segment id. It refuses records that pack never
-// makes; it does not look at the rest of the state.
+// unpack reads the record of segment id from outside. It refuses records that
+// pack never makes; it does not look at the rest of the state.
 func unpack(id layout.SegmentID, record string) (*Segment, error) {
+	s, err := parse(id, record)
+	if err != nil {
+		return nil, err
+	}
+	if s.checkRecord() != nil || pack(s) != record {
+		return nil, badRecord(id)
+	}
+	return s, nil
+}
+
+// parse reads a record that pack made.
+func parse(id layout.SegmentID, record string) (*Segment, error) {
 	u := unpacker{b: record}
 	flags, shape := u.byte(), u.byte()
 	s := &Segment{ID: id, State: SegmentState(flags & 7), Map: flags&flagMap != 0,
@@ -163,7 +175,7 @@ func unpack(id layout.SegmentID, record string) (*Segment, error) {
 	if flags&flagRetired != 0 {
 		s.Retired = u.uvarint(mostID)
 	}
-	if u.bad || u.b != "" || s.checkRecord() != nil || pack(s) != record {
+	if u.bad || u.b != "" {
 		return nil, badRecord(id)
 	}
 	return s, nil

@@ -185,7 +185,7 @@ func (t *tables) segment(id layout.SegmentID) *Segment {
 	if !ok {
 		return nil
 	}
-	s, err := unpack(id, record)
+	s, err := parse(id, record)
 	if err != nil {
 		panic(errs.As(err, errs.Internal, "read the state's own record"))
 	}

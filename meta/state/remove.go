@@ -102,13 +102,17 @@ func (r VolumeRef) key() string {
 	return nameKey(r.Tenant, r.Name)
 }
 
-// path is the volume's name for messages.
-func (v *Volume) path() string { return layout.VolumeName{Tenant: v.Tenant, Volume: v.Name}.String() }
+// pathOf is a volume's name for messages.
+func pathOf(tenant, name string) string {
+	return layout.VolumeName{Tenant: tenant, Volume: name}.String()
+}
+
+func (v *Volume) path() string { return pathOf(v.Tenant, v.Name) }
 
 // resolve finds a volume by reference and gives a copy of its record: removed
 // ones by id alone, purged ones never.
 func (t *tables) resolve(op string, ref VolumeRef) (*Volume, error) {
-	id, what := ref.ID, ref.key()
+	id, what := ref.ID, pathOf(ref.Tenant, ref.Name)
 	if id == 0 {
 		id, _ = t.names.Get(ref.key())
 	} else {
@@ -140,10 +144,10 @@ func (t *tables) resolveRemoved(ref VolumeRef) (*Volume, error) {
 	})
 	switch len(found) {
 	case 0:
-		return nil, errs.New(errs.NotFound, op, "there is no removed volume %s", ref.key()).WithHint("`strake volume ls --removed` lists them")
+		return nil, errs.New(errs.NotFound, op, "there is no removed volume %s", pathOf(ref.Tenant, ref.Name)).WithHint("`strake volume ls --removed` lists them")
 	case 1:
 		return t.volume(found[0]), nil
 	}
-	return nil, errs.New(errs.InvalidArgument, op, "several removed volumes are called %s, among them %d and %d", ref.key(), found[0], found[1]).
+	return nil, errs.New(errs.InvalidArgument, op, "several removed volumes are called %s, among them %d and %d", pathOf(ref.Tenant, ref.Name), found[0], found[1]).
 		WithHint("name the volume by its id")
 }

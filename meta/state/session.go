@@ -14,7 +14,7 @@ func (c OpenSession) check() error {
 
 func (c OpenSession) apply(t *tables, r *Result) error {
 	t.last.Session++
-	s := &Session{ID: t.last.Session, Owner: c.Owner}
+	s := &Session{ID: t.last.Session, Owner: c.Owner, Janitor: c.Janitor}
 	t.sessions.Set(s.ID, s)
 	r.Cell, r.Session = t.cell.ID, s.ID
 	r.emit(SessionOpened{Session: s.ID, Owner: s.Owner})

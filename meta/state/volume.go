@@ -44,7 +44,7 @@ func (c CreateVolume) apply(t *tables, r *Result) error {
 	if c.Tenant == "" {
 		c.Tenant = layout.DefaultTenant
 	}
-	op := "create volume " + nameKey(c.Tenant, c.Name)
+	op := "create volume " + pathOf(c.Tenant, c.Name)
 	if id, taken := t.names.Get(nameKey(c.Tenant, c.Name)); taken {
 		return errs.New(errs.AlreadyExists, op, "the name belongs to volume %d", id).WithHint("choose another name")
 	}
