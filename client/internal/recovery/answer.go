@@ -22,7 +22,8 @@ const (
 // Stripe is what a shard says of one stripe that it lists.
 type Stripe struct {
 	Seq    layout.Seq
-	Header *stripe.Header // have it, durable and verified; nil: cannot tell
+	Header *stripe.Header // nil: unreadable, cannot tell
+	Doubt  bool           // the header can be read and the unit can't: cannot tell
 	Reason string         // why it can't tell
 }
 

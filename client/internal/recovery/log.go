@@ -88,7 +88,7 @@ func (s *Segment) copies() ([]*copyOf, error) {
 			if st.Header == nil || s.Shards[i].State == Silent {
 				continue
 			}
-			if err := c.add(st.Header, layout.ShardIndex(i)); err != nil {
+			if err := c.add(st, layout.ShardIndex(i)); err != nil {
 				return nil, err
 			}
 		}
@@ -97,8 +97,9 @@ func (s *Segment) copies() ([]*copyOf, error) {
 	return out, nil
 }
 
-// add notes that a shard has the copy. All headers of a copy say the same.
-func (c *copyOf) add(h *stripe.Header, i layout.ShardIndex) error {
+// add notes what a shard's header says of the copy. All of them say the same.
+func (c *copyOf) add(st Stripe, i layout.ShardIndex) error {
+	h := st.Header
 	bad := h.Seq != c.seq || h.Segment != c.seg.ID || h.Geometry != c.seg.Geometry || !h.Participants().Has(i)
 	if o := c.header; o != nil {
 		bad = bad || o.Epoch != h.Epoch || o.Offset != h.Offset || o.Shape != h.Shape || o.Blocks != h.Blocks || !slices.Equal(o.CRCs, h.CRCs)
@@ -108,7 +109,9 @@ func (c *copyOf) add(h *stripe.Header, i layout.ShardIndex) error {
 			c.seg.ID, c.seq, i, c.seg.Shards[i].Server)
 	}
 	c.header = h
-	c.have = c.have.With(i)
+	if !st.Doubt {
+		c.have = c.have.With(i)
+	}
 	return nil
 }
 

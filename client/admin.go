@@ -1,0 +1,189 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/pb"
+)
+
+// VolumeOptions describe a new volume.
+type VolumeOptions struct {
+	// Size in bytes: a positive multiple of 4096, at most what the cell holds.
+	Size int64
+	// K and M are the data and parity shards of its segments: 1 <= K <= 16,
+	// 1 <= M <= 4, K+M at most the cell's servers. Both 0: the widest of 4+2,
+	// 2+2, 2+1, 1+1 that the cell holds.
+	K, M int
+	// Class is the default QoS class by name; "" is training.
+	Class string
+}
+
+// VolumeInfo is what the metadata service knows of a volume.
+type VolumeInfo struct {
+	ID            uint64    `json:"id"`
+	Name          string    `json:"name"` // [tenant/]volume
+	Size          int64     `json:"size_bytes"`
+	K             int       `json:"k"`
+	M             int       `json:"m"`
+	Class         string    `json:"class"`
+	State         string    `json:"state"` // idle, open, recovering, undecided, removed
+	Holder        string    `json:"holder,omitempty"`
+	Epoch         uint64    `json:"epoch"`
+	Segments      uint64    `json:"segments"`
+	Unsealed      uint64    `json:"segments_unsealed"`
+	StoredBytes   uint64    `json:"stored_bytes"`   // in sealed segments, parity included
+	ReservedBytes uint64    `json:"reserved_bytes"` // promised to unsealed segments
+	MapRoot       uint64    `json:"map_root"`
+	Undecided     string    `json:"undecided,omitempty"`
+	RemovedAt     time.Time `json:"removed_at,omitzero"`
+}
+
+// CreateVolume makes a volume. Errors: ErrInvalidArgument (name, size or
+// geometry; the text says which), ErrExists.
+func (c *Cell) CreateVolume(ctx context.Context, name string, o VolumeOptions) (VolumeInfo, error) {
+	op := "create volume " + name
+	n, err := parseName(op, name)
+	if err != nil {
+		return VolumeInfo{}, err
+	}
+	class, err := classNumber(op, o.Class)
+	if err != nil {
+		return VolumeInfo{}, err
+	}
+	if o.K < 0 || o.K > layout.MaxData || o.M < 0 || o.M > layout.MaxParity || (o.K == 0) != (o.M == 0) {
+		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "geometry %d+%d", o.K, o.M).
+			WithHint("k is 1 to %d, m is 1 to %d; the smallest is 1+1", layout.MaxData, layout.MaxParity)
+	}
+	if o.Size < 0 {
+		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "size %d is negative", o.Size)
+	}
+	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.CreateVolumeReply, error) {
+		return m.CreateVolume(ctx, &pb.CreateVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume,
+			SizeBytes: uint64(o.Size), Geometry: &pb.Geometry{K: uint32(o.K), M: uint32(o.M)}, Class: class})
+	})
+	return volumeInfo(r.GetVolume()), err
+}
+
+// Volume describes a volume. Error: ErrNotFound.
+func (c *Cell) Volume(ctx context.Context, name string) (VolumeInfo, error) {
+	op := "look up volume " + name
+	n, err := parseName(op, name)
+	if err != nil {
+		return VolumeInfo{}, err
+	}
+	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.GetVolumeReply, error) {
+		return m.GetVolume(ctx, &pb.GetVolumeRequest{Tenant: n.Tenant, Name: n.Volume})
+	})
+	return volumeInfo(r.GetVolume()), err
+}
+
+// Volumes lists the volumes of a tenant in name order; "" is all tenants. With
+// removed, it lists those that UndeleteVolume can bring back instead.
+func (c *Cell) Volumes(ctx context.Context, tenant string, removed bool) ([]VolumeInfo, error) {
+	var list []VolumeInfo
+	for after := ""; ; {
+		r, err := call(ctx, c, "list volumes", func(ctx context.Context, m pb.MetaClient) (*pb.ListVolumesReply, error) {
+			return m.ListVolumes(ctx, &pb.ListVolumesRequest{Tenant: tenant, After: after, Removed: removed})
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range r.Volumes {
+			list = append(list, volumeInfo(v))
+			after = v.Tenant + "/" + v.Name
+		}
+		if !r.More {
+			return list, nil
+		}
+	}
+}
+
+// ResizeVolume changes a volume's size in bytes. A smaller size is refused unless
+// shrink is set: what lies beyond it is lost.
+func (c *Cell) ResizeVolume(ctx context.Context, name string, size int64, shrink bool) (VolumeInfo, error) {
+	op := "resize volume " + name
+	n, err := parseName(op, name)
+	if err != nil {
+		return VolumeInfo{}, err
+	}
+	if size <= 0 {
+		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "size %d is not positive", size)
+	}
+	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.ResizeVolumeReply, error) {
+		return m.ResizeVolume(ctx, &pb.ResizeVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, SizeBytes: uint64(size), Shrink: shrink})
+	})
+	return volumeInfo(r.GetVolume()), err
+}
+
+// RemoveVolume removes a volume. Its data is kept for 24 h, for UndeleteVolume,
+// unless now is set. Errors: ErrNotFound, ErrLeaseHeld.
+func (c *Cell) RemoveVolume(ctx context.Context, name string, now bool) error {
+	op := "remove volume " + name
+	n, err := parseName(op, name)
+	if err != nil {
+		return err
+	}
+	_, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RemoveVolumeReply, error) {
+		return m.RemoveVolume(ctx, &pb.RemoveVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, Now: now})
+	})
+	return err
+}
+
+// UndeleteVolume brings a removed volume back. Errors: ErrNotFound, ErrExists
+// when the name was taken since.
+func (c *Cell) UndeleteVolume(ctx context.Context, name string) (VolumeInfo, error) {
+	op := "undelete volume " + name
+	n, err := parseName(op, name)
+	if err != nil {
+		return VolumeInfo{}, err
+	}
+	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.UndeleteVolumeReply, error) {
+		return m.UndeleteVolume(ctx, &pb.UndeleteVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume})
+	})
+	return volumeInfo(r.GetVolume()), err
+}
+
+func volumeInfo(v *pb.Volume) VolumeInfo {
+	if v == nil {
+		return VolumeInfo{}
+	}
+	info := VolumeInfo{
+		ID: v.Id, Name: layout.VolumeName{Tenant: v.Tenant, Volume: v.Name}.String(), Size: int64(v.SizeBytes),
+		K: int(v.GetGeometry().GetK()), M: int(v.GetGeometry().GetM()), Class: layout.Class(v.Class).String(),
+		State: v.State, Holder: v.Holder, Epoch: v.Epoch, Segments: v.Segments, Unsealed: v.Unsealed,
+		StoredBytes: v.StoredBytes, ReservedBytes: v.ReservedBytes, MapRoot: v.RootNumber, Undecided: v.Undecided,
+	}
+	if v.RemovedAtUnix != 0 {
+		info.RemovedAt = time.Unix(int64(v.RemovedAtUnix), 0).UTC()
+	}
+	return info
+}
+
+// parseName parses a volume's name; a snapshot part is refused here.
+func parseName(op, name string) (layout.VolumeName, error) {
+	n, err := layout.ParseVolumeName(name)
+	if err != nil {
+		return n, errs.As(err, errs.InvalidArgument, "%s", op)
+	}
+	if n.Snapshot != "" {
+		return n, errs.New(errs.InvalidArgument, op, "%q names a snapshot, a volume is wanted", name)
+	}
+	return n, nil
+}
+
+// classNumber gives a built-in class's number.
+func classNumber(op, class string) (uint32, error) {
+	if class == "" {
+		class = layout.ClassTraining.String()
+	}
+	for c := layout.ClassInference; c <= layout.ClassBackground; c++ {
+		if c.String() == class {
+			return uint32(c), nil
+		}
+	}
+	return 0, errs.New(errs.InvalidArgument, op, "no class %q", class).
+		WithHint("the classes are inference, training, checkpoint and background")
+}

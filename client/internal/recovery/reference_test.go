@@ -1,0 +1,185 @@
+package recovery_test
+
+import (
+	"strake/client/internal/recovery"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/stripe"
+)
+
+// reference decides as the model does, slowly and obviously, and each of its
+// rules can be switched off. It makes no tail: it takes Decide's where the
+// outcome is the same, else all that stands.
+func reference(off string) decider {
+	return func(in recovery.Input) (recovery.Plan, error) {
+		if off == "never" {
+			in = torn(in)
+		}
+		r := &ref{in: in, off: off, stands: map[layout.Seq]bool{}, fell: map[layout.Seq]bool{}, stuck: map[layout.Seq]bool{}}
+		for q := layout.Seq(1); q <= in.LastCut; q++ {
+			r.stands[q] = true
+		}
+		for _, s := range in.Sealed {
+			for q := s.First; q <= s.Last; q++ {
+				r.stands[q] = true
+			}
+		}
+		for _, s := range in.Segments {
+			if off != "kfenced" && r.tooFew(s) {
+				return recovery.Plan{}, errs.Undecided
+			}
+			r.segment(s)
+		}
+		return r.plan()
+	}
+}
+
+// torn answers 'never had it' where the shard can't tell.
+func torn(in recovery.Input) recovery.Input {
+	out := in
+	out.Segments = nil
+	for _, s := range in.Segments {
+		shards := s.Shards
+		s.Shards = nil
+		for _, sh := range shards {
+			list := sh.Stripes
+			sh.Stripes = nil
+			for _, st := range list {
+				if st.Header != nil {
+					sh.Stripes = append(sh.Stripes, st)
+				}
+			}
+			s.Shards = append(s.Shards, sh)
+		}
+		out.Segments = append(out.Segments, s)
+	}
+	return out
+}
+
+type ref struct {
+	in                  recovery.Input
+	off                 string
+	stands, fell, stuck map[layout.Seq]bool
+	lists               [][]*stripe.Header // what counts, by segment
+	top                 layout.Seq
+}
+
+// tooFew: more than m shards didn't give a list.
+func (r *ref) tooFew(s recovery.Segment) bool {
+	unknown := 0
+	for _, sh := range s.Shards {
+		if sh.State != recovery.Listed {
+			unknown++
+		}
+	}
+	return unknown > int(s.Geometry.M)
+}
+
+func (r *ref) segment(s recovery.Segment) {
+	var list []*stripe.Header
+	whole := byte('s')
+	for q := layout.Seq(1); q < 64; q++ {
+		v, h := r.copyOf(s, q)
+		if v == 0 {
+			continue
+		}
+		r.top = max(r.top, q)
+		if whole != 's' && v != 'f' && r.off != "prefix" {
+			v = whole
+		}
+		switch v {
+		case 's':
+			r.stands[q] = true
+			list = append(list, h)
+		case 'f':
+			r.fell[q] = true
+			whole = 'f'
+		case 'u':
+			r.stuck[q] = true
+			whole = 'u'
+		}
+	}
+	r.lists = append(r.lists, list)
+}
+
+// copyOf gives 's' stands, 'f' falls, 'u' undecided, 0 not listed.
+func (r *ref) copyOf(s recovery.Segment, q layout.Seq) (byte, *stripe.Header) {
+	var h *stripe.Header
+	listed := false
+	for _, sh := range s.Shards {
+		if st, ok := find(sh, q); ok {
+			listed = true
+			if st.Header != nil {
+				h = st.Header
+			}
+		}
+	}
+	if !listed {
+		return 0, nil
+	}
+	parts, need := s.Geometry.ParityMask(), 99
+	if h != nil {
+		parts, need = h.Participants(), h.Shape.Data.Count()
+	}
+	have := 0
+	for i, sh := range s.Shards {
+		st, ok := find(sh, q)
+		switch {
+		case !parts.Has(layout.ShardIndex(i)):
+		case ok && st.Header != nil:
+			have++
+		case !ok && sh.State == recovery.Listed:
+			return 'f', h
+		}
+	}
+	if have >= need {
+		return 's', h
+	}
+	return 'u', h
+}
+
+func find(sh recovery.Shard, q layout.Seq) (recovery.Stripe, bool) {
+	for _, st := range sh.Stripes {
+		if st.Seq == q {
+			return st, true
+		}
+	}
+	return recovery.Stripe{}, false
+}
+
+func (r *ref) plan() (recovery.Plan, error) {
+	for _, s := range r.in.Sealed {
+		r.top = max(r.top, s.Last)
+	}
+	q := r.in.LastCut + 1
+	for ; q <= r.top; q++ {
+		switch {
+		case r.off == "joint" && r.fell[q]:
+			return r.finish(q - 1), nil
+		case r.stands[q]:
+			continue
+		case r.stuck[q]:
+			return recovery.Plan{}, errs.Undecided
+		case r.fell[q] || r.off != "gapcut":
+			return r.finish(q - 1), nil
+		}
+	}
+	return r.finish(q - 1), nil
+}
+
+func (r *ref) finish(cut layout.Seq) recovery.Plan {
+	p := recovery.Plan{Cut: cut, Seals: []stripe.Seal{}}
+	for i, s := range r.in.Segments {
+		seal := stripe.NewSeal(s.ID, s.Geometry)
+		for _, h := range r.lists[i] {
+			if h.Seq <= cut {
+				seal.Add(h)
+			}
+		}
+		p.Seals = append(p.Seals, seal)
+	}
+	if real, err := recovery.Decide(r.in); err == nil && real.Cut == cut {
+		p.Tail, p.Flushed = real.Tail, real.Flushed
+	}
+	return p
+}

@@ -1,0 +1,365 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"strake/client/internal/extent"
+	"strake/client/internal/write"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/pb"
+	"strake/proto/stripe"
+)
+
+const (
+	// checkpointStep is about how many bytes of pages are made under the mutex at once.
+	checkpointStep = 1 << 20
+	// stepRoom is the room that must be there before a step: a step's pages, and
+	// what padding and the last page add.
+	stepRoom = layout.BlockCount(3 * checkpointStep / layout.BlockSize)
+	// checkpointTries bounds the attempts of one map checkpoint.
+	checkpointTries = 5
+	// closeHeaders is how many headers make a map checkpoint worth while on Close:
+	// fewer are replayed in a moment.
+	closeHeaders = 512
+)
+
+// mapper writes a volume's map checkpoints. One goroutine waits until one is
+// due; Close writes a last one. Its state is guarded by the volume's mutex.
+type mapper struct {
+	v *Volume
+	w *writer
+
+	one  sync.Mutex // held by who makes a checkpoint
+	kick chan struct{}
+	done sync.WaitGroup
+
+	// Guarded by v.mu.
+	changed *sync.Cond // on v.mu: the map writer did something
+	number  uint64     // of the newest root
+	cuts    []*write.Stripe
+	jobs    []job // other actions that came while pages were placed
+	pages   map[write.WriteID]extent.PageWrite
+	next    write.WriteID // the number of the next page to be placed
+	lists   []stripe.Seal // of Checkpointed
+	ready   bool          // Checkpointed came
+	aborted error         // Aborted came
+	over    error         // the map writer has ended or released
+}
+
+func newMapper(v *Volume, w *writer, root uint64) *mapper {
+	m := &mapper{v: v, w: w, kick: make(chan struct{}, 1), number: root, pages: map[write.WriteID]extent.PageWrite{}}
+	m.changed = sync.NewCond(&v.mu)
+	m.done.Go(m.run)
+	return m
+}
+
+// run makes a map checkpoint whenever one is due.
+func (m *mapper) run() {
+	for {
+		select {
+		case <-m.w.life.Done():
+			return
+		case <-m.kick:
+		}
+		if err := m.checkpoint(m.w.life); err != nil && m.w.life.Err() == nil {
+			m.v.cell.cfg.Logger.Warn("map checkpoint failed", "volume", m.v.id, "err", err)
+		}
+	}
+}
+
+// wake starts a map checkpoint when one is due. Called with v.mu held.
+func (m *mapper) wake() {
+	if m.v.tree.Dirty().Due() {
+		select {
+		case m.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// act deals with one action of the map writer. Called with v.mu held.
+func (m *mapper) act(a *write.Action) (j job, ok bool) {
+	defer m.changed.Broadcast()
+	switch a.Kind {
+	case write.Cut:
+		m.cuts = append(m.cuts, a.Stripe)
+	case write.Retry:
+		return job{kind: a.Kind, core: m.w.maps, stripe: a.Stripe, shards: a.Shards, parts: m.gather(a.Stripe)}, true
+	case write.SendSync, write.Allocate, write.SealSegment, write.RequestMove:
+		return job{kind: a.Kind, core: m.w.maps, sync: a.Sync, allocation: a.Allocation, seal: a.Seal, server: a.Server}, true
+	case write.Checkpointed:
+		m.ready, m.lists = true, a.Lists
+	case write.Aborted:
+		m.aborted = a.Err
+	case write.Fail:
+		m.over = a.Err
+	case write.Released:
+		m.over = errs.New(errs.Closed, "", "the map writer is closed")
+	}
+	return job{}, false
+}
+
+// checkpoint writes the map as it is now, and has its root recorded. When a
+// server fails meanwhile, it begins again.
+func (m *mapper) checkpoint(ctx context.Context) error {
+	m.one.Lock()
+	defer m.one.Unlock()
+	for try := 1; ; try++ {
+		err := m.try(ctx)
+		if err == nil || try == checkpointTries || ctx.Err() != nil || errs.KindOf(err) == errs.StaleEpoch || m.dead() {
+			return errs.Wrap(err, "write the extent map")
+		}
+	}
+}
+
+func (m *mapper) dead() bool {
+	m.v.mu.Lock()
+	defer m.v.mu.Unlock()
+	return m.over != nil || m.w.err != nil
+}
+
+func (m *mapper) try(ctx context.Context) error {
+	v := m.v
+	v.mu.Lock()
+	c, err := v.tree.Freeze()
+	v.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	recorded := false
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if !recorded {
+			v.tree.Aborted(c)
+		}
+		m.reset()
+	}()
+	if err := m.w.flush().Wait(ctx); err != nil {
+		return err
+	}
+	if err := m.writePages(ctx, c); err != nil {
+		return err
+	}
+	if err := m.record(ctx, c); err != nil {
+		return err
+	}
+	recorded = true
+	v.stats.roots.Add(1)
+	return nil
+}
+
+// reset forgets a checkpoint's state. Called with v.mu held.
+func (m *mapper) reset() {
+	m.cuts, m.lists, m.ready, m.aborted, m.next = nil, nil, false, nil, 0
+	clear(m.pages)
+}
+
+// writePages makes the changed pages, step by step, and waits until all of them
+// are durable.
+func (m *mapper) writePages(ctx context.Context, c *extent.Checkpoint) error {
+	if err := m.event(func(now time.Duration) error { return m.w.maps.Begin(now) }); err != nil {
+		return err
+	}
+	for !c.Done() {
+		if err := m.await(ctx, m.room); err != nil {
+			return err
+		}
+		need, err := m.step(c)
+		if err != nil {
+			return err
+		}
+		if err := m.v.loadPages(ctx, need); err != nil {
+			return err
+		}
+	}
+	_ = m.event(func(now time.Duration) error { m.w.maps.Finish(now); return nil })
+	return m.await(ctx, func() bool { return m.ready })
+}
+
+// room tells whether a step's pages can be placed at once; if not it asks for a
+// segment. Called with v.mu held.
+func (m *mapper) room() bool { return m.w.maps.Ready(m.w.now(), stepRoom) }
+
+// step makes some pages, sends them, and gives the pages that must be loaded first.
+func (m *mapper) step(c *extent.Checkpoint) ([]extent.PageRef, error) {
+	v := m.v
+	v.mu.Lock()
+	pages, need, err := c.Next(checkpointStep, m.place)
+	for _, p := range pages {
+		m.fill(p)
+	}
+	var jobs []job
+	for _, s := range m.cuts {
+		jobs = append(jobs, job{kind: write.Cut, core: m.w.maps, stripe: s, shards: s.Header.Participants(), parts: m.gather(s)})
+	}
+	m.cuts = nil
+	jobs = m.w.take(append(jobs, m.jobs...))
+	m.jobs = nil
+	v.mu.Unlock()
+	for _, j := range jobs {
+		m.w.perform(j)
+	}
+	return need, err
+}
+
+// place gives pages their spots: the map writer cuts stripes for them at once,
+// since there is room. Called with v.mu held, from within Next.
+func (m *mapper) place(blocks []uint32, refs []extent.PageRef) {
+	counts := make([]layout.BlockCount, len(blocks))
+	for i, n := range blocks {
+		counts[i] = layout.BlockCount(n)
+	}
+	first, known := m.next, len(m.cuts)
+	if m.w.maps.Place(m.w.now(), counts) != nil {
+		return // the refs stay empty: Next fails
+	}
+	m.next += write.WriteID(len(blocks))
+	m.jobs = append(m.jobs, m.w.takeMaps()...)
+	for _, s := range m.cuts[known:] {
+		for _, p := range s.Pieces {
+			ref := &refs[p.Write-first]
+			ref.Segment, ref.Offset, ref.Shape, ref.Index = s.Header.Segment, s.Header.Offset, s.Header.Shape, uint32(p.At)
+			m.pages[p.Write] = extent.PageWrite{Ref: *ref}
+		}
+	}
+}
+
+// fill finds the number of a page that was placed and keeps its bytes.
+func (m *mapper) fill(p extent.PageWrite) {
+	for _, s := range m.cuts {
+		if s.Header.Segment != p.Ref.Segment || s.Header.Offset != p.Ref.Offset {
+			continue
+		}
+		for _, piece := range s.Pieces {
+			if uint32(piece.At) == p.Ref.Index {
+				m.pages[piece.Write] = p
+			}
+		}
+	}
+}
+
+// gather lists a map stripe's payload: its pages, and zeros between them.
+func (m *mapper) gather(s *write.Stripe) (parts [][]byte) {
+	at := layout.BlockCount(0)
+	for _, p := range s.Pieces {
+		if p.At > at {
+			parts = append(parts, make([]byte, (p.At-at).Bytes()))
+		}
+		parts = append(parts, m.pages[p.Write].Data)
+		at = p.At + p.Blocks
+	}
+	return parts
+}
+
+// record has the root recorded. Its outcome must be known, so the call is
+// repeated, under one command id, until it is.
+func (m *mapper) record(ctx context.Context, c *extent.Checkpoint) error {
+	m.v.mu.Lock()
+	request := &pb.RecordRootRequest{Command: newCommand(), Volume: uint64(m.v.id), Epoch: uint64(m.w.epoch),
+		Root: &pb.Root{Number: m.number + 1, Covers: uint64(c.Covers()), Page: c.Root()}}
+	for _, s := range m.lists {
+		request.MapLists = append(request.MapLists, sealToPB(s))
+	}
+	request.Retired, request.RetiredMap = ids(c.Retired()), ids(c.RetiredMap())
+	m.v.mu.Unlock()
+	var reply *pb.RecordRootReply
+	err := m.v.cell.meta.Do(ctx, func(ctx context.Context, meta pb.MetaClient) (err error) {
+		reply, err = meta.RecordRoot(ctx, request)
+		return err
+	})
+	m.v.mu.Lock()
+	if err == nil {
+		m.number++
+		m.v.tree.Committed(c)
+		m.v.tree.Forget(segmentIDs(reply.Retired)...)
+	}
+	m.w.maps.Recorded(m.w.now(), err)
+	jobs := m.w.take(nil)
+	m.v.mu.Unlock()
+	m.w.jobs.push(jobs)
+	return err
+}
+
+// event gives the map writer an event and does what comes of it.
+func (m *mapper) event(f func(now time.Duration) error) error {
+	var err error
+	m.w.input(func(now time.Duration) { err = f(now) })
+	return err
+}
+
+// await waits for a condition, the end of the checkpoint, or of ctx.
+func (m *mapper) await(ctx context.Context, until func() bool) error {
+	stop := context.AfterFunc(ctx, func() {
+		m.v.mu.Lock()
+		defer m.v.mu.Unlock()
+		m.changed.Broadcast()
+	})
+	defer stop()
+	m.v.mu.Lock()
+	for {
+		ok := until()
+		jobs := m.w.take(nil)
+		m.w.jobs.push(jobs)
+		var err error
+		switch {
+		case m.aborted != nil:
+			err = m.aborted
+		case m.over != nil:
+			err = m.over
+		case m.w.err != nil:
+			err = m.w.err
+		case ok:
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		default:
+			m.changed.Wait()
+			continue
+		}
+		m.v.mu.Unlock()
+		return err
+	}
+}
+
+// close writes a last map checkpoint when it is worth while, and seals the map
+// segments. A checkpoint that fails costs nothing but a longer replay.
+func (m *mapper) close(ctx context.Context) error {
+	m.v.mu.Lock()
+	worth := m.v.tree.Dirty().Headers >= closeHeaders
+	m.v.mu.Unlock()
+	if worth {
+		if err := m.checkpoint(ctx); err != nil {
+			m.v.cell.cfg.Logger.Warn("last map checkpoint failed", "volume", m.v.id, "err", err)
+		}
+	}
+	m.one.Lock()
+	defer m.one.Unlock()
+	_ = m.event(func(now time.Duration) error { m.w.maps.Release(now); return nil })
+	err := m.await(ctx, func() bool { return m.over != nil })
+	if errs.KindOf(err) == errs.Closed {
+		err = nil
+	}
+	return err
+}
+
+// stop waits for the goroutine; the writer's life has ended.
+func (m *mapper) stop() { m.done.Wait() }
+
+func ids(list []layout.SegmentID) []uint64 {
+	out := make([]uint64, len(list))
+	for i, s := range list {
+		out[i] = uint64(s)
+	}
+	return out
+}
+
+func segmentIDs(list []uint64) []layout.SegmentID {
+	out := make([]layout.SegmentID, len(list))
+	for i, s := range list {
+		out[i] = layout.SegmentID(s)
+	}
+	return out
+}

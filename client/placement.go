@@ -1,0 +1,147 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"strake/internal/dial"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/frame"
+	"strake/proto/pb"
+)
+
+// maxPlacements bounds the placements kept in memory; past it, old ones go.
+const maxPlacements = 1 << 17
+
+// place is where one shard lies.
+type place struct {
+	server     layout.ServerID
+	device     layout.DeviceID
+	generation layout.Generation
+}
+
+// segment is what a client knows of a segment. It is immutable; a new placement
+// makes a new value.
+type segment struct {
+	id       layout.SegmentID
+	volume   layout.VolumeID
+	epoch    layout.Epoch
+	geometry layout.Geometry
+	length   layout.ShardOffset
+	isMap    bool
+	sealed   bool
+	last     layout.Seq // of a sealed one
+	shards   []place
+}
+
+// serverAddress is how a server is reached.
+type serverAddress struct {
+	data, control string
+	up            bool
+}
+
+// placements caches where segments lie and how servers are reached. What it
+// holds may be outdated; the chunk server then answers not-here, and refresh
+// asks again. Safe for concurrent use.
+type placements struct {
+	meta *dial.Meta
+
+	mu       sync.Mutex
+	segments map[layout.SegmentID]*segment
+	servers  map[layout.ServerID]serverAddress
+}
+
+func newPlacements(meta *dial.Meta) *placements {
+	return &placements{meta: meta, segments: map[layout.SegmentID]*segment{}, servers: map[layout.ServerID]serverAddress{}}
+}
+
+// segment gives one segment, asking the metadata service when it is not cached.
+func (p *placements) segment(ctx context.Context, id layout.SegmentID) (*segment, error) {
+	if s := p.cached(id); s != nil {
+		return s, nil
+	}
+	return p.refresh(ctx, id)
+}
+
+func (p *placements) cached(id layout.SegmentID) *segment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.segments[id]
+}
+
+// address tells how a server is reached; ok is false for one never heard of.
+func (p *placements) address(id layout.ServerID) (serverAddress, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a, ok := p.servers[id]
+	return a, ok
+}
+
+// refresh asks the metadata service where a segment lies now.
+func (p *placements) refresh(ctx context.Context, id layout.SegmentID) (*segment, error) {
+	var r *pb.GetSegmentsReply
+	err := p.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {
+		r, err = m.GetSegments(ctx, &pb.GetSegmentsRequest{Ids: []uint64{uint64(id)}})
+		return err
+	})
+	if err != nil {
+		return nil, errs.Wrap(err, "locate segment %d", id)
+	}
+	p.learn(r.Segments, r.Servers)
+	if s := p.cached(id); s != nil {
+		return s, nil
+	}
+	return nil, errs.New(errs.NotFound, "", "segment %d does not exist", id)
+}
+
+// learn takes in what a reply of the metadata service says.
+func (p *placements) learn(segments []*pb.Segment, servers []*pb.ServerAddress) []*segment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range servers {
+		p.servers[layout.ServerID(a.Server)] = serverAddress{a.DataAddress, a.ControlAddress, a.Up}
+	}
+	list := make([]*segment, len(segments))
+	for i, s := range segments {
+		list[i] = segmentFromPB(s)
+		p.segments[list[i].id] = list[i]
+	}
+	for id := range p.segments {
+		if len(p.segments) <= maxPlacements {
+			break
+		}
+		delete(p.segments, id)
+	}
+	return list
+}
+
+func segmentFromPB(s *pb.Segment) *segment {
+	out := &segment{
+		id: layout.SegmentID(s.Id), volume: layout.VolumeID(s.Volume), epoch: layout.Epoch(s.Epoch),
+		geometry: layout.Geometry{K: uint8(s.GetGeometry().GetK()), M: uint8(s.GetGeometry().GetM())},
+		length:   layout.ShardOffset(s.ShardLength), isMap: s.Map, sealed: s.Seal != nil,
+		last: layout.Seq(s.GetSeal().GetLastSeq()),
+	}
+	for _, p := range s.Placements {
+		out.shards = append(out.shards, place{layout.ServerID(p.Server), layout.DeviceID(p.Device), layout.Generation(p.Generation)})
+	}
+	return out
+}
+
+// servers are the distinct servers of a segment.
+func (s *segment) servers() []layout.ServerID {
+	var list []layout.ServerID
+	for _, p := range s.shards {
+		if !slices.Contains(list, p.server) {
+			list = append(list, p.server)
+		}
+	}
+	return list
+}
+
+// ref names one of the segment's shards as it is placed now.
+func (s *segment) ref(i layout.ShardIndex) frame.ShardRef {
+	return frame.ShardRef{ShardKey: layout.ShardKey{Segment: s.id, Shard: i}, Generation: s.shards[i].generation}
+}

@@ -1,0 +1,195 @@
+package client
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"strake/client/internal/recovery"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/pb"
+	"strake/proto/stripe"
+)
+
+const (
+	// decideTries is how often the shards are asked before a recovery gives up.
+	decideTries = 4
+	// decidePause is the wait before the second try; it doubles.
+	decidePause = 250 * time.Millisecond
+	// tailTries bounds the segments tried for the tail copy.
+	tailTries = 4
+)
+
+// recover ends the epochs of older writers (design §6): fence, decide, copy the
+// tail, and record the cut with a seal for every unsealed segment in one entry.
+// It gives the log's last seq.
+func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layout.Seq, error) {
+	in := recovery.Input{LastCut: layout.Seq(granted.LastSeq)}
+	var unsealed []*segment
+	for _, p := range granted.Open.Segments {
+		s := segmentFromPB(p)
+		switch {
+		case s.isMap:
+		case !s.sealed:
+			unsealed = append(unsealed, s)
+		case s.last > in.LastCut:
+			in.Sealed = append(in.Sealed, recovery.Interval{First: layout.Seq(p.Seal.FirstSeq), Last: s.last})
+		}
+	}
+	plan, err := l.decide(ctx, in, unsealed)
+	if err != nil {
+		return 0, err
+	}
+	copies, err := l.copyTail(ctx, plan, unsealed)
+	if err != nil {
+		return 0, errs.Wrap(err, "copy the log's tail")
+	}
+	if err := l.closeEpoch(ctx, plan, ""); err != nil {
+		return 0, errs.Wrap(err, "close the epoch")
+	}
+	if copies != nil {
+		if err := l.seal(ctx, *copies); err != nil {
+			return 0, errs.Wrap(err, "seal the tail's copy")
+		}
+	}
+	return plan.Cut, nil
+}
+
+// decide fences and asks until the answers allow a decision. What blocks it is
+// recorded for people to see.
+func (l lease) decide(ctx context.Context, in recovery.Input, unsealed []*segment) (recovery.Plan, error) {
+	wait := decidePause
+	for try := 1; ; try++ {
+		in.Segments = l.fence(ctx, unsealed)
+		plan, err := recovery.Decide(in)
+		kind := errs.KindOf(err)
+		if kind != errs.Unavailable && kind != errs.Undecided {
+			return plan, err
+		}
+		if try == decideTries || ctx.Err() != nil {
+			_ = l.closeEpoch(ctx, recovery.Plan{}, blockedText(plan.Blocked))
+			return plan, errs.As(err, kind, "%s", blockedText(plan.Blocked)).(*errs.Error).
+				WithHint("bring the named server back; until then the volume waits")
+		}
+		pause(ctx, wait)
+		wait *= 2
+	}
+}
+
+func blockedText(list []recovery.Blocker) string {
+	var text []string
+	for _, b := range list[:min(len(list), 8)] {
+		text = append(text, b.String())
+	}
+	return strings.Join(text, "; ")
+}
+
+// closeEpoch records the decision, or why there is none.
+func (l lease) closeEpoch(ctx context.Context, plan recovery.Plan, undecided string) error {
+	request := &pb.CloseEpochRequest{Command: newCommand(), Volume: uint64(l.volume), Epoch: uint64(l.epoch),
+		Cut: uint64(plan.Cut), Undecided: undecided}
+	for _, s := range plan.Seals {
+		request.Seals = append(request.Seals, sealToPB(s))
+	}
+	return l.cell.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
+		_, err := m.CloseEpoch(ctx, request)
+		return err
+	})
+}
+
+// copyTail appends the standing stripes of the tail again under the new epoch,
+// durably, in a fresh segment. It gives that segment's seal, nil when there was
+// nothing to copy.
+func (l lease) copyTail(ctx context.Context, plan recovery.Plan, unsealed []*segment) (*stripe.Seal, error) {
+	if len(plan.Tail) == 0 {
+		return nil, nil
+	}
+	byID := map[layout.SegmentID]*segment{}
+	for _, s := range unsealed {
+		byID[s.id] = s
+	}
+	var avoid []layout.ServerID
+	for try := 1; ; try++ {
+		seal, failed, err := l.tryCopy(ctx, plan.Tail, byID, avoid)
+		if err == nil || try == tailTries || ctx.Err() != nil {
+			return seal, err
+		}
+		avoid = append(avoid, failed...)
+	}
+}
+
+// tryCopy copies the tail into one fresh segment; failed names the servers that
+// did not take their part.
+func (l lease) tryCopy(ctx context.Context, tail []recovery.Tail, byID map[layout.SegmentID]*segment, avoid []layout.ServerID) (*stripe.Seal, []layout.ServerID, error) {
+	to, err := l.tailSegment(ctx, tail, avoid)
+	if err != nil {
+		return nil, nil, err
+	}
+	seal := stripe.NewSeal(to.id, to.geometry)
+	var at layout.ShardOffset
+	for _, t := range tail {
+		blocks, err := l.readStripe(ctx, byID[t.Segment], t)
+		if err != nil {
+			return nil, nil, errs.Wrap(err, "read stripe %d from segment %d", t.Header.Seq, t.Segment)
+		}
+		h := *t.Header
+		h.Epoch, h.Segment, h.Geometry, h.Offset, h.CRCs = l.epoch, to.id, to.geometry, at, nil
+		h.Shape = to.geometry.ShapeFor(layout.BlockCount(h.Blocks), h.Seq)
+		if failed, err := l.appendDurably(ctx, to, &h, blocks); err != nil {
+			return nil, failed, errs.Wrap(err, "append stripe %d to segment %d", h.Seq, to.id)
+		}
+		at = h.End()
+		seal.Add(&h)
+	}
+	return &seal, nil, nil
+}
+
+// Janitor recovers volumes whose writer is gone, for a chunk server that the
+// metadata leader asks to. Each recovery has a session of its own, so that it
+// never holds a lease longer than its work. Safe for concurrent use.
+type Janitor struct{ cfg Config }
+
+// NewJanitor makes a janitor; it connects when it is first asked.
+func NewJanitor(cfg Config) *Janitor { return &Janitor{cfg: cfg} }
+
+// Close ends the janitor. It holds nothing between recoveries.
+func (j *Janitor) Close() error { return nil }
+
+// RecoverVolume recovers a volume and seals what its writer left. undecided says
+// what blocks it, with an error of kind Undecided or Unavailable. A volume that
+// a live writer holds is left alone: ErrLeaseHeld.
+func (j *Janitor) RecoverVolume(ctx context.Context, id layout.VolumeID, reason string) (cut layout.Seq, sealed int, undecided string, err error) {
+	cell, err := Dial(ctx, j.cfg)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	defer cell.Close()
+	j.cfg.withDefaults().Logger.Info("recovering volume", "volume", id, "reason", reason)
+	r, err := cell.recoverVolume(ctx, id)
+	if kind := errs.KindOf(err); kind == errs.Undecided || kind == errs.Unavailable {
+		return 0, 0, err.Error(), err
+	}
+	return r.cut, r.sealed, "", err
+}
+
+type recovered struct {
+	cut    layout.Seq
+	sealed int
+}
+
+// recoverVolume takes the lease, recovers, and gives the lease back.
+func (c *Cell) recoverVolume(ctx context.Context, id layout.VolumeID) (recovered, error) {
+	granted, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Volume: uint64(id)})
+	if err != nil {
+		return recovered{}, err
+	}
+	r := recovered{cut: last}
+	for _, s := range granted.Open.Segments {
+		if s.Seal != nil {
+			r.sealed++
+		}
+	}
+	l := lease{c, id, layout.Epoch(granted.Epoch)}
+	return r, errs.Wrap(l.release(ctx, last), "give the lease back")
+}

@@ -1,0 +1,30 @@
+package client
+
+import "sync/atomic"
+
+// VolumeStats counts what a handle has done since it was opened.
+type VolumeStats struct {
+	Reads         uint64 `json:"reads"`
+	ReadBytes     uint64 `json:"read_bytes"`
+	DegradedReads uint64 `json:"degraded_reads"` // reads in which at least one unit was decoded from others
+	Writes        uint64 `json:"writes"`
+	WrittenBytes  uint64 `json:"written_bytes"`
+	Flushes       uint64 `json:"flushes"`
+	Moves         uint64 `json:"moves"` // stripes that were appended again elsewhere
+	MapPages      uint64 `json:"map_pages_loaded"`
+	MapRoots      uint64 `json:"map_roots"`
+}
+
+type volumeStats struct {
+	reads, readBytes, degraded, writes, writtenBytes, flushes, moves, pages, roots atomic.Uint64
+}
+
+// Stats gives the handle's counters.
+func (v *Volume) Stats() VolumeStats {
+	s := &v.stats
+	return VolumeStats{
+		Reads: s.reads.Load(), ReadBytes: s.readBytes.Load(), DegradedReads: s.degraded.Load(),
+		Writes: s.writes.Load(), WrittenBytes: s.writtenBytes.Load(), Flushes: s.flushes.Load(), Moves: s.moves.Load(),
+		MapPages: s.pages.Load(), MapRoots: s.roots.Load(),
+	}
+}

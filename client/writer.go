@@ -1,0 +1,339 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strake/client/internal/write"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/stripe"
+)
+
+// writer drives the write core of one volume. Story of a write: WriteAt takes
+// the volume's mutex, puts the payload into the overlay and into the core, and
+// collects the actions that come of it. What only touches memory (map, payloads,
+// completions) is done there and then, under the mutex; what needs a socket or
+// the processor becomes a job that runs after it: on the caller's goroutine when
+// a caller brought the event, on a worker when a reply did (a connection's
+// goroutine must not encode). Replies come back as events under the mutex.
+type writer struct {
+	v     *Volume
+	epoch layout.Epoch
+	began time.Time
+
+	// Guarded by v.mu.
+	core        *write.Core
+	maps        *write.MapWriter
+	payloads    map[write.WriteID]*payload
+	completions map[write.WriteID]*Completion
+	flushes     map[write.FlushID]*Completion
+	stripes     stripeQueue
+	lastID      uint64
+	full        bool          // the core said Wait
+	room        *sync.Cond    // on v.mu: Resume, or the end
+	err         error         // why the writer ended
+	released    chan struct{} // closed at Released or Fail
+	lastSeq     layout.Seq    // of Released
+	actions     []write.Action
+
+	mapper *mapper
+	jobs   jobQueue
+	timer  *timer
+	life   context.Context // ends with the writer: calls to the metadata service stop
+	die    context.CancelFunc
+
+	acked, flushed atomic.Uint64 // for frames; written with v.mu held
+}
+
+// core is what the write core and the map writer have in common.
+type core interface {
+	Granted(now time.Duration, id write.RequestID, segments []write.Segment, err error)
+	Appended(now time.Duration, r write.Reply, err error)
+	Synced(now time.Duration, id write.SyncID, err error)
+	Sealed(now time.Duration, segment layout.SegmentID, err error)
+	MoveGranted(now time.Duration, server layout.ServerID, granted bool, retryAfter time.Duration)
+	ServerDown(now time.Duration, server layout.ServerID)
+	LeaseLost(now time.Duration, err error)
+	Tick(now time.Duration)
+	NextTick() (at time.Duration, ok bool)
+	Take(dst []write.Action) []write.Action
+}
+
+func (w *writer) cores() [2]core { return [2]core{w.core, w.maps} }
+
+func newWriter(v *Volume, epoch layout.Epoch, lastSeq layout.Seq) *writer {
+	cfg := write.Config{Cell: v.cell.session.name, Volume: v.id, Epoch: epoch, LastSeq: lastSeq,
+		Geometry: v.geometry, MemoryCap: v.cell.cfg.MemoryCap}
+	w := &writer{
+		v: v, epoch: epoch, began: time.Now(), core: write.New(cfg),
+		payloads: map[write.WriteID]*payload{}, completions: map[write.WriteID]*Completion{},
+		flushes: map[write.FlushID]*Completion{}, released: make(chan struct{}),
+	}
+	cfg.LastSeq = 0
+	w.maps = write.NewMap(cfg)
+	w.life, w.die = context.WithCancel(context.Background())
+	w.stripes.places = map[placeKey]*write.Stripe{}
+	w.room = sync.NewCond(&v.mu)
+	w.jobs.start(w.perform)
+	w.timer = startTimer(w.tick)
+	return w
+}
+
+func (w *writer) tick() {
+	w.input(func(now time.Duration) {
+		for _, c := range w.cores() {
+			c.Tick(now)
+		}
+	})
+}
+
+func (w *writer) serverDown(server layout.ServerID) {
+	w.input(func(now time.Duration) {
+		for _, c := range w.cores() {
+			c.ServerDown(now, server)
+		}
+	})
+}
+
+func (w *writer) leaseLost(err error) {
+	w.input(func(now time.Duration) {
+		for _, c := range w.cores() {
+			c.LeaseLost(now, err)
+		}
+	})
+}
+
+// release flushes, seals all segments, and gives the lease back.
+func (w *writer) release(ctx context.Context) error {
+	w.input(func(now time.Duration) { w.core.Release(now) })
+	select {
+	case <-w.released:
+	case <-ctx.Done():
+		return errs.As(ctx.Err(), errs.KindOf(ctx.Err()), "seal the open segments")
+	}
+	w.v.mu.Lock()
+	err, last := w.err, w.lastSeq
+	w.v.mu.Unlock()
+	if errs.KindOf(err) != errs.Closed {
+		return err
+	}
+	return errs.Wrap(w.lease().release(ctx, last), "give the lease back")
+}
+
+// stop ends the goroutines; the core gets no more events.
+func (w *writer) stop() {
+	w.die()
+	w.timer.stop()
+	w.jobs.stop()
+}
+
+func (w *writer) now() time.Duration { return time.Since(w.began) }
+
+// input gives the core one event and hands the jobs that come of it to the
+// workers. For events that a reply or a timer brings.
+func (w *writer) input(event func(now time.Duration)) {
+	w.v.mu.Lock()
+	event(w.now())
+	jobs := w.take(nil)
+	w.mapper.changed.Broadcast()
+	w.v.mu.Unlock()
+	w.jobs.push(jobs)
+}
+
+// submit takes a write in. It blocks while the memory cap is reached. done may
+// be nil. Ranges and data belong to the writer from now on.
+func (w *writer) submit(ranges []stripe.Range, data []byte, durable bool, done *Completion) error {
+	w.v.mu.Lock()
+	for {
+		for w.full && w.err == nil {
+			w.room.Wait()
+		}
+		if w.err != nil {
+			defer w.v.mu.Unlock()
+			return w.err
+		}
+		w.lastID++
+		id := write.WriteID(w.lastID)
+		err := w.core.Submit(w.now(), write.Write{ID: id, Ranges: ranges, Durable: durable})
+		if errs.KindOf(err) == errs.Overloaded {
+			w.full = true
+			continue
+		}
+		if err != nil {
+			defer w.v.mu.Unlock()
+			return err
+		}
+		p := &payload{id: id, ranges: ranges, data: data, left: layout.Blocks(int64(len(data)))}
+		w.payloads[id] = p
+		w.v.overlay.push(p)
+		w.completions[id] = done
+		break
+	}
+	jobs := w.take(nil)
+	w.v.mu.Unlock()
+	for _, j := range jobs {
+		w.perform(j)
+	}
+	return nil
+}
+
+// flush asks that all that was submitted becomes durable.
+func (w *writer) flush() *Completion {
+	c := newCompletion()
+	w.v.mu.Lock()
+	if w.err != nil {
+		defer w.v.mu.Unlock()
+		return completed(w.err)
+	}
+	w.lastID++
+	id := write.FlushID(w.lastID)
+	w.flushes[id] = c
+	w.core.Flush(w.now(), id)
+	jobs := w.take(nil)
+	w.v.mu.Unlock()
+	for _, j := range jobs {
+		w.perform(j)
+	}
+	return c
+}
+
+// take collects the cores' actions: it deals with those that touch memory alone
+// and appends the others to jobs. Called with v.mu held.
+func (w *writer) take(jobs []job) []job {
+	w.actions = w.core.Take(w.actions[:0])
+	for i := range w.actions {
+		if j, ok := w.act(&w.actions[i]); ok {
+			jobs = append(jobs, j)
+		}
+		w.actions[i] = write.Action{}
+	}
+	jobs = append(jobs, w.takeMaps()...)
+	w.acked.Store(uint64(w.core.Acked()))
+	w.flushed.Store(uint64(w.core.FlushedSeq()))
+	for _, c := range w.cores() {
+		if next, ok := c.NextTick(); ok {
+			w.timer.wakeAt(w.began.Add(next))
+		}
+	}
+	return jobs
+}
+
+// takeMaps is take for the map writer alone. Called with v.mu held.
+func (w *writer) takeMaps() (jobs []job) {
+	for _, a := range w.maps.Take(nil) {
+		if j, ok := w.mapper.act(&a); ok {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// act deals with one action under the mutex; ok says that a job remains.
+func (w *writer) act(a *write.Action) (j job, ok bool) {
+	switch a.Kind {
+	case write.Cut:
+		w.cut(a.Stripe)
+		return job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: w.gather(a.Stripe)}, true
+	case write.Move:
+		w.moved(a.Stripe)
+		return job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: w.gather(a.Stripe)}, true
+	case write.Retry:
+		return job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: w.gather(a.Stripe)}, true
+	case write.SendSync, write.Allocate, write.SealSegment, write.RequestMove:
+		return job{kind: a.Kind, core: w.core, sync: a.Sync, allocation: a.Allocation, seal: a.Seal, server: a.Server}, true
+	case write.Flushed:
+		w.flushedUpTo(a.Seq)
+	case write.WriteDone:
+		w.writeDone(a.Write, a.Err)
+	case write.FlushDone:
+		w.flushes[a.Flush].finish(a.Err)
+		delete(w.flushes, a.Flush)
+	case write.Wait:
+		w.full = true
+	case write.Resume:
+		w.full = false
+		w.room.Broadcast()
+	case write.Fail:
+		w.end(a.Err)
+	case write.Released:
+		w.lastSeq = a.Seq
+		w.end(errs.New(errs.Closed, "write "+w.v.name, "the volume is closed"))
+	}
+	return job{}, false
+}
+
+// cut shows a new stripe in the map; its payload now lies in the stripe.
+func (w *writer) cut(s *write.Stripe) {
+	w.stripes.push(s)
+	must(w.v.tree.Apply(s.Header))
+	w.v.overlay.applied(s.Header.Ranges)
+	w.mapper.wake()
+}
+
+func (w *writer) moved(s *write.Stripe) {
+	old := w.stripes.replace(s)
+	must(w.v.tree.Moved(old.Header, s.Header))
+	w.v.stats.moves.Add(1)
+}
+
+// gather lists a stripe's payload, piece by piece.
+func (w *writer) gather(s *write.Stripe) [][]byte {
+	parts := make([][]byte, len(s.Pieces))
+	for i, p := range s.Pieces {
+		parts[i] = w.payloads[p.Write].data[p.First*layout.BlockSize:][:p.Blocks*layout.BlockSize]
+	}
+	return parts
+}
+
+// flushedUpTo lets the payloads of flushed stripes go: from now on their blocks
+// are read from the shards.
+func (w *writer) flushedUpTo(seq layout.Seq) {
+	for s := w.stripes.popUpTo(seq); s != nil; s = w.stripes.popUpTo(seq) {
+		for _, piece := range s.Pieces {
+			p := w.payloads[piece.Write]
+			p.left -= piece.Blocks
+			w.dropIfDone(p)
+		}
+	}
+}
+
+func (w *writer) writeDone(id write.WriteID, err error) {
+	if c := w.completions[id]; c != nil {
+		c.finish(errs.Wrap(err, "write %s", w.v.name))
+	}
+	delete(w.completions, id)
+	p := w.payloads[id]
+	p.done = true
+	if err != nil {
+		p.left = 0
+		w.v.overlay.drop(p)
+	}
+	w.dropIfDone(p)
+}
+
+func (w *writer) dropIfDone(p *payload) {
+	if p.done && p.left == 0 {
+		delete(w.payloads, p.id)
+	}
+}
+
+// end stops the writer for good: waiting callers get err.
+func (w *writer) end(err error) {
+	if w.err != nil {
+		return
+	}
+	w.err = err
+	close(w.released)
+	w.room.Broadcast()
+	w.mapper.changed.Broadcast()
+}
+
+// must stops the process at a broken invariant: carrying on would spread it.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
