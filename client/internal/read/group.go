@@ -33,14 +33,22 @@ type group struct {
 	state groupState
 	need  int         // units
 	asked layout.Mask // participants asked, failed ones too
-	good  layout.Mask // participants whose units are right
 	gone  layout.Mask // participants that failed
+	good  layout.Mask // once complete: participants whose units are decoded from
 	why   []string    // reasons of the lost shard and of those that failed
 	kind  errs.Kind   // Unavailable if anything may come back, else Corrupt
+	mixed bool        // a participant failed in some blocks, not in all
 
-	peers   [layout.MaxShards]*Request
-	headers []*stripe.Header // per run, from the first good participant
-	public  Group
+	peers    [layout.MaxShards]*Request
+	versions []version        // what right units say they are of; one, but for stale shards
+	headers  []*stripe.Header // once complete: per run
+	public   Group
+}
+
+// version is a stripe as some participants know it.
+type version struct {
+	headers []*stripe.Header // per run
+	good    layout.Mask
 }
 
 // Group is what the shell is to decode.
@@ -113,19 +121,31 @@ func (o *Op) newGroup(owner *Request, p run) *group {
 	return g
 }
 
-// scatter gives each run of a group a group of its own: the stripe headers of
-// all do not fit one reply.
-func (o *Op) scatter(g *group) {
+// scatter gives each of a group's parts a group of its own.
+func (o *Op) scatter(g *group, parts []run) {
 	o.abandon(g)
-	g.owner.groups += len(g.runs) - 1
+	g.owner.groups += len(parts) - 1
 	first := len(o.groups)
-	for _, p := range g.runs {
+	for _, p := range parts {
 		one := o.newGroup(g.owner, p)
-		one.runs, one.why, one.kind = append(one.runs, p), slices.Clone(g.why), g.kind
+		one.runs = append(one.runs, p)
+		if g.owner.state == failed {
+			one.why, one.kind = append(one.why, g.why[0]), g.kind
+		}
 	}
-	for i := first; i < first+len(g.runs) && !o.over; i++ {
+	for i := first; i < first+len(parts) && !o.over; i++ {
 		o.recruit(o.groups[i])
 	}
+}
+
+// blocks gives a group's single blocks.
+func (g *group) blocks() (parts []run) {
+	for _, r := range g.runs {
+		for at := 0; at < r.length; at += layout.BlockSize {
+			parts = append(parts, r.part(at, layout.BlockSize))
+		}
+	}
+	return parts
 }
 
 // headerLen is the most that a run's stripe header is likely to take.
@@ -140,7 +160,7 @@ func (o *Op) recruit(g *group) {
 	r := &g.runs[0]
 	bad := o.know(r.segment).bad
 	free := r.geometry.Participants(r.shape).Without(r.shard) &^ g.asked &^ bad
-	for (g.asked &^ g.gone).Count() < g.need {
+	for (g.asked &^ g.gone &^ g.minority()).Count() < g.need {
 		s, ok := free.Nth(0)
 		if !ok {
 			o.starve(g)
@@ -163,16 +183,26 @@ func (o *Op) enlist(g *group, s layout.ShardIndex) {
 	o.ask(r)
 }
 
-// starve: there are not enough participants. Late groups may still be saved by
-// their owner.
+// starve: there are not enough participants. If some are bad in some blocks
+// only, each block may still find enough, and is tried alone. A group of a late
+// request may be saved by its owner.
 func (o *Op) starve(g *group) {
-	g.state = stuck
-	for p := g.asked &^ g.gone; p != 0; p &= p - 1 {
-		s, _ := p.Nth(0)
-		o.drop(g.peers[s])
+	if parts := g.blocks(); (g.mixed || len(g.versions) > 1) && len(parts) > 1 {
+		o.scatter(g, parts)
+		return
 	}
+	g.state = stuck
+	o.dismiss(g, g.asked)
 	if g.owner.state == failed {
 		o.giveUp(g.failure(o.know(g.runs[0].segment).bad))
+	}
+}
+
+// dismiss cancels participants that were asked in vain.
+func (o *Op) dismiss(g *group, set layout.Mask) {
+	for ; set != 0; set &= set - 1 {
+		s, _ := set.Nth(0)
+		o.drop(g.peers[s])
 	}
 }
 
@@ -185,6 +215,10 @@ func (g *group) failure(bad layout.Mask) error {
 			why = append(why, fmt.Sprintf("shard %d failed before", s))
 			kind = errs.Unavailable
 		}
+	}
+	for p := g.minority(); p != 0; p &= p - 1 {
+		s, _ := p.Nth(0)
+		why = append(why, fmt.Sprintf("shard %d has another stripe there", s))
 	}
 	left := r.geometry.Participants(r.shape).Count() - len(why)
 	return errs.New(kind, fmt.Sprintf("read segment %d at %d", r.segment, r.offset), "%d of %d units are needed, %d can be had: %s",
@@ -214,48 +248,62 @@ func (o *Op) spare(g *group, late *Request) {
 // lose goes on without a participant.
 func (o *Op) lose(g *group, r *Request, err error) {
 	g.gone = g.gone.With(r.Shard)
+	g.mixed = g.mixed || errs.KindOf(err) == errs.Corrupt
 	g.blame(r.Shard, err)
 	if g.state == collecting {
 		o.recruit(g)
 	}
 }
 
-// arrive takes in a participant's good unit.
+// arrive takes in a participant's good unit. The group is complete when enough
+// participants agree on what the stripe is.
 func (o *Op) arrive(g *group, r *Request, v *Verdict) {
 	if g.state != collecting {
 		return
 	}
-	if err := g.agree(v.headers); err != nil {
-		r.state = failed
-		o.do(Action{Kind: Report, Segment: r.Segment, Shard: r.Shard, Reason: errs.Corrupt, Offset: r.runs[0].offset})
-		o.lose(g, r, err)
+	at := g.versionOf(v.headers)
+	if at.good = at.good.With(r.Shard); at.good.Count() < g.need {
+		o.recruit(g) // if this one disagrees with others
 		return
 	}
-	if g.good = g.good.With(r.Shard); g.good.Count() < g.need {
-		return
-	}
-	g.state = complete
-	for p := g.asked &^ g.good &^ g.gone; p != 0; p &= p - 1 {
+	g.state, g.good, g.headers = complete, at.good, at.headers
+	for p := g.minority(); p != 0; p &= p - 1 {
 		s, _ := p.Nth(0)
-		o.drop(g.peers[s])
+		o.do(Action{Kind: Report, Segment: r.Segment, Shard: s, Reason: errs.Corrupt, Offset: r.runs[0].offset})
 	}
+	o.dismiss(g, g.asked)
 	o.advance(g.owner)
 }
 
-// agree compares headers with those of the first good participant: all of one
+// versionOf finds or adds the version that headers belong to: all headers of one
 // stripe are equal but for the shard.
-func (g *group) agree(headers []*stripe.Header) error {
-	if g.headers == nil {
-		g.headers = headers
-		return nil
+func (g *group) versionOf(headers []*stripe.Header) *version {
+	same := func(a, b *stripe.Header) bool {
+		return a.Epoch == b.Epoch && a.Seq == b.Seq && a.Blocks == b.Blocks && slices.Equal(a.CRCs, b.CRCs)
 	}
-	for i, h := range headers {
-		w := g.headers[i]
-		if h.Epoch != w.Epoch || h.Seq != w.Seq || h.Blocks != w.Blocks || !slices.Equal(h.CRCs, w.CRCs) {
-			return errs.New(errs.Corrupt, "", "the header at %d is of epoch %d, seq %d, another shard's of epoch %d, seq %d", h.Offset, h.Epoch, h.Seq, w.Epoch, w.Seq)
+	for i := range g.versions {
+		if slices.EqualFunc(g.versions[i].headers, headers, same) {
+			return &g.versions[i]
 		}
 	}
-	return nil
+	g.versions = append(g.versions, version{headers: headers})
+	return &g.versions[len(g.versions)-1]
+}
+
+// minority are the participants that disagree with the most.
+func (g *group) minority() (m layout.Mask) {
+	most := 0
+	for i := range g.versions {
+		if g.versions[i].good.Count() > g.versions[most].good.Count() {
+			most = i
+		}
+	}
+	for i := range g.versions {
+		if i != most {
+			m |= g.versions[i].good
+		}
+	}
+	return m
 }
 
 // advance decodes what is complete. A request that is only late keeps its
@@ -300,6 +348,15 @@ func (o *Op) abandon(g *group) {
 	for _, r := range g.peers {
 		if r != nil {
 			o.drop(r)
+		}
+	}
+}
+
+// abandonAll stops all groups of a direct request.
+func (o *Op) abandonAll(owner *Request) {
+	for _, g := range o.groups {
+		if g.owner == owner {
+			o.abandon(g)
 		}
 	}
 }

@@ -187,17 +187,20 @@ func (o *Op) ask(r *Request) {
 
 // settle takes a request's outcome in.
 func (o *Op) settle(r *Request, v *Verdict) {
-	kind := errs.KindOf(v.Err)
-	switch {
-	case kind == errs.OK && len(v.Bad) == 0:
+	if v.Err == nil && len(v.Bad) == 0 {
 		r.state = good
 		o.succeed(r, v)
+		return
+	}
+	switch kind := errs.KindOf(v.Err); {
 	case kind == errs.OK:
 		o.corrupt(r, v)
 	case hopeless(kind):
+		r.state = failed
 		o.giveUp(v.Err)
 	case kind == errs.TooLarge && r.group != nil && len(r.group.runs) > 1:
-		o.scatter(r.group)
+		r.state = failed
+		o.scatter(r.group, r.group.runs)
 	case (kind == errs.NotHere || kind == errs.StaleGeneration) && !r.resent:
 		o.park(r)
 	default:
@@ -236,11 +239,7 @@ func (o *Op) succeed(r *Request, v *Verdict) {
 		o.arrive(r.group, r, v)
 		return
 	}
-	for _, g := range o.groups {
-		if g.owner == r {
-			o.abandon(g)
-		}
-	}
+	o.abandonAll(r)
 	o.left--
 }
 
@@ -253,9 +252,8 @@ func (o *Op) corrupt(r *Request, v *Verdict) {
 	switch {
 	case r.group != nil:
 		o.lose(r.group, r, err)
-	case r.groups > 0:
-		o.ownerFailed(r, err)
-	default:
+	default: // groups of a late request cover more than is bad
+		o.abandonAll(r)
 		o.replace(r, bad, err)
 	}
 }
