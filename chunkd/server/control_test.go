@@ -96,40 +96,41 @@ func TestEachShardOfACreateIsAnswered(t *testing.T) {
 // TestFenceTellsHaveNeverAndCannotTell: stripes listed are there, stripes not
 // listed never were, and an unknown shard or device can't tell.
 func TestFenceTellsHaveNeverAndCannotTell(t *testing.T) {
-	c := start(t, Limits{})
-	cc := control(t, c, nil)
-	shard(t, c.store, ref(1, 0), 4<<20)
-	shard(t, c.store, ref(2, 0), 4<<20)
-	p := c.connect(t)
-	meta, payload := unit(ref(1, 0), 1, 0, 4096)
-	p.refused(errs.OK, frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)
-	otherDisk := pbRef(3, 0)
-	otherDisk.Device = 99
-	answers := map[uint64]*pb.FenceReply{}
-	stream, err := cc.Fence(t.Context(), &pb.FenceRequest{Epoch: 5, Shards: []*pb.ShardRef{pbRef(1, 0), pbRef(2, 0), otherDisk, pbRef(4, 0)}})
-	for err == nil {
-		var r *pb.FenceReply
-		if r, err = stream.Recv(); err == nil {
-			answers[r.Shard.Segment] = r
+	eachStore(t, func(t *testing.T, c *cluster, s Store) {
+		cc := control(t, c, nil)
+		shard(t, s, ref(1, 0), 4<<20)
+		shard(t, s, ref(2, 0), 4<<20)
+		p := c.connect(t)
+		meta, payload := unit(ref(1, 0), 1, 0, 4096)
+		p.refused(errs.OK, frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)
+		otherDisk := pbRef(3, 0)
+		otherDisk.Device = 99
+		answers := map[uint64]*pb.FenceReply{}
+		stream, err := cc.Fence(t.Context(), &pb.FenceRequest{Epoch: 5, Shards: []*pb.ShardRef{pbRef(1, 0), pbRef(2, 0), otherDisk, pbRef(4, 0)}})
+		for err == nil {
+			var r *pb.FenceReply
+			if r, err = stream.Recv(); err == nil {
+				answers[r.Shard.Segment] = r
+			}
 		}
-	}
-	if err != io.EOF || len(answers) != 4 {
-		t.Fatalf("%d answers (%v)", len(answers), err)
-	}
-	if a := answers[1]; a.Kind != 0 || !a.Done || len(a.Stripes) != 1 || a.Stripes[0].Seq != 1 || a.Stripes[0].Kind != 0 ||
-		!bytes.Equal(a.Stripes[0].Header, meta[16:]) || a.Incarnation != 1 {
-		t.Errorf("have: %v", a)
-	}
-	if a := answers[2]; a.Kind != 0 || !a.Done || len(a.Stripes) != 0 || a.Wiped {
-		t.Errorf("never: %v", a)
-	}
-	if a := answers[3]; errs.Kind(a.Kind) != errs.NotHere || !a.Wiped || !a.Done || a.Message == "" {
-		t.Errorf("another disk: %v", a)
-	}
-	if a := answers[4]; errs.Kind(a.Kind) != errs.NotHere || a.Wiped || !a.Done {
-		t.Errorf("unknown shard: %v", a)
-	}
-	p.refused(errs.StaleEpoch, frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)
+		if err != io.EOF || len(answers) != 4 {
+			t.Fatalf("%d answers (%v)", len(answers), err)
+		}
+		if a := answers[1]; a.Kind != 0 || !a.Done || len(a.Stripes) != 1 || a.Stripes[0].Seq != 1 || a.Stripes[0].Kind != 0 ||
+			!bytes.Equal(a.Stripes[0].Header, meta[16:]) || a.Incarnation != 1 {
+			t.Errorf("have: %v", a)
+		}
+		if a := answers[2]; a.Kind != 0 || !a.Done || len(a.Stripes) != 0 || a.Wiped {
+			t.Errorf("never: %v", a)
+		}
+		if a := answers[3]; errs.Kind(a.Kind) != errs.NotHere || !a.Wiped || !a.Done || a.Message == "" {
+			t.Errorf("another disk: %v", a)
+		}
+		if a := answers[4]; errs.Kind(a.Kind) != errs.NotHere || a.Wiped || !a.Done {
+			t.Errorf("unknown shard: %v", a)
+		}
+		p.refused(errs.StaleEpoch, frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)
+	})
 }
 
 func TestFenceStreamsLongListsInPieces(t *testing.T) {
@@ -166,28 +167,29 @@ func TestFenceStreamsLongListsInPieces(t *testing.T) {
 }
 
 func TestFinalizeAndStatNameEachShardsState(t *testing.T) {
-	c := start(t, Limits{})
-	cc := control(t, c, nil)
-	shard(t, c.store, ref(1, 0), 4<<20)
-	shard(t, c.store, ref(2, 0), 4<<20)
-	seal := func(n uint32) *pb.ShardSeal {
-		return &pb.ShardSeal{Count: n, Digest: make([]byte, len(stripe.Digest{}))}
-	}
-	got, err := cc.Finalize(t.Context(), &pb.FinalizeRequest{Shards: []*pb.FinalizeShard{
-		{Shard: pbRef(1, 0), Seal: seal(0)}, {Shard: pbRef(2, 0), Seal: seal(3)}, {Shard: pbRef(3, 0), Seal: seal(0)}, {Shard: pbRef(1, 0)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantKinds(t, "finalize", kinds(got.Results), errs.OK, errs.Corrupt, errs.NotHere, errs.InvalidArgument)
-	stats, err := cc.StatShards(t.Context(), &pb.StatShardsRequest{Shards: []*pb.ShardRef{pbRef(1, 0), pbRef(2, 0), pbRef(3, 0)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []string{"finalized", "incomplete", ""} {
-		if s := stats.Shards[i]; s.State != want || (want == "") != (s.Kind != 0) {
-			t.Errorf("shard %d: %v, want %q", i, s, want)
+	eachStore(t, func(t *testing.T, c *cluster, s Store) {
+		cc := control(t, c, nil)
+		shard(t, s, ref(1, 0), 4<<20)
+		shard(t, s, ref(2, 0), 4<<20)
+		seal := func(n uint32) *pb.ShardSeal {
+			return &pb.ShardSeal{Count: n, Digest: make([]byte, len(stripe.Digest{}))}
 		}
-	}
+		got, err := cc.Finalize(t.Context(), &pb.FinalizeRequest{Shards: []*pb.FinalizeShard{
+			{Shard: pbRef(1, 0), Seal: seal(0)}, {Shard: pbRef(2, 0), Seal: seal(3)}, {Shard: pbRef(3, 0), Seal: seal(0)}, {Shard: pbRef(1, 0)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantKinds(t, "finalize", kinds(got.Results), errs.OK, errs.Corrupt, errs.NotHere, errs.InvalidArgument)
+		stats, err := cc.StatShards(t.Context(), &pb.StatShardsRequest{Shards: []*pb.ShardRef{pbRef(1, 0), pbRef(2, 0), pbRef(3, 0)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"finalized", "incomplete", ""} {
+			if s := stats.Shards[i]; s.State != want || (want == "") != (s.Kind != 0) {
+				t.Errorf("shard %d: %v, want %q", i, s, want)
+			}
+		}
+	})
 }
 
 // recoverer records what it was asked.

@@ -195,7 +195,10 @@ func (f *fakeStore) Fence(ref frame.ShardRef, epoch layout.Epoch) (list []store.
 
 func (f *fakeStore) CheckRecovery(ref frame.ShardRef, epoch layout.Epoch) error {
 	return f.with(ref, func(s *fakeShard) error {
-		if s.fence != epoch {
+		if s.fence < epoch {
+			return errs.New(errs.Conflict, "", "fenced at %d, not %d", s.fence, epoch)
+		}
+		if s.fence > epoch {
 			return errs.New(errs.StaleEpoch, "", "fenced at %d", s.fence)
 		}
 		return nil

@@ -79,28 +79,29 @@ func TestMalformedFramesEndOnlyTheirConnection(t *testing.T) {
 
 // TestNoiseNeverHarms feeds damaged streams of requests, from a fixed seed.
 func TestNoiseNeverHarms(t *testing.T) {
-	c := start(t, Limits{})
-	shard(t, c.store, ref(9, 0), 4<<20)
-	r := rand.New(rand.NewSource(1))
-	for range 200 {
-		p := c.connect(t)
-		var all []byte
-		for seq := range layout.Seq(4) {
-			meta, payload := unit(ref(9, 0), seq+1, 0, 4096<<r.Intn(6))
-			all = append(all, p.encode(frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)...)
-			all = append(all, p.encode(frame.Request{Kind: frame.Read}, readMeta(ref(9, 0), frame.ReadRange{Length: 4096}), nil)...)
-		}
-		all[r.Intn(len(all))] ^= byte(1 << r.Intn(8))
-		p.nc.Write(all[:r.Intn(len(all))])
-		p.nc.(interface{ CloseWrite() error }).CloseWrite()
-		for {
-			if _, _, _, err := p.next(); err != nil {
-				break
+	eachStore(t, func(t *testing.T, c *cluster, s Store) {
+		shard(t, s, ref(9, 0), 4<<20)
+		r := rand.New(rand.NewSource(1))
+		for range 60 {
+			p := c.connect(t)
+			var all []byte
+			for seq := range layout.Seq(4) {
+				meta, payload := unit(ref(9, 0), seq+1, 0, 4096<<r.Intn(6))
+				all = append(all, p.encode(frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)...)
+				all = append(all, p.encode(frame.Request{Kind: frame.Read}, readMeta(ref(9, 0), frame.ReadRange{Length: 4096}), nil)...)
 			}
+			all[r.Intn(len(all))] ^= byte(1 << r.Intn(8))
+			p.nc.Write(all[:r.Intn(len(all))])
+			p.nc.(interface{ CloseWrite() error }).CloseWrite()
+			for {
+				if _, _, _, err := p.next(); err != nil {
+					break
+				}
+			}
+			p.nc.Close()
 		}
-		p.nc.Close()
-	}
-	waitFor(t, func() bool { return c.Counters.Connections.Load() == 0 })
+		waitFor(t, func() bool { return c.Counters.Connections.Load() == 0 })
+	})
 }
 
 func TestRefusalsLeaveTheStreamInStep(t *testing.T) {
@@ -124,23 +125,24 @@ func TestRefusalsLeaveTheStreamInStep(t *testing.T) {
 }
 
 func TestDeposedWritersAndRecoverersAreTold(t *testing.T) {
-	c := start(t, Limits{})
-	shard(t, c.store, ref(9, 0), 4<<20)
-	p := c.connect(t)
-	if _, err := c.store.Fence(ref(9, 0), 5); err != nil {
-		t.Fatal(err)
-	}
-	read := readMeta(ref(9, 0), frame.ReadRange{Length: 4096})
-	meta, payload := unit(ref(9, 0), 1, 0, 4096)
-	p.refused(errs.StaleEpoch, frame.Request{Kind: frame.Append, Epoch: 4}, meta, payload)
-	p.refused(errs.StaleEpoch, frame.Request{Kind: frame.Read, Epoch: 4}, read, nil)
-	p.refused(errs.OK, frame.Request{Kind: frame.Read, Epoch: 0}, read, nil)
-	p.refused(errs.OK, frame.Request{Kind: frame.Read, Epoch: 5}, read, nil)
-	p.refused(errs.OK, frame.Request{Kind: frame.Read, Epoch: 5, Flags: frame.Recovery}, read, nil)
-	p.refused(errs.StaleEpoch, frame.Request{Kind: frame.Read, Epoch: 6, Flags: frame.Recovery}, read, nil)
-	list := (&frame.ListBody{Shard: ref(9, 0), Most: 4096}).AppendTo(nil)
-	p.refused(errs.StaleEpoch, frame.Request{Kind: frame.List, Epoch: 4, Flags: frame.Recovery}, list, nil)
-	p.refused(errs.OK, frame.Request{Kind: frame.List, Epoch: 5, Flags: frame.Recovery}, list, nil)
+	eachStore(t, func(t *testing.T, c *cluster, s Store) {
+		shard(t, s, ref(9, 0), 4<<20)
+		p := c.connect(t)
+		if _, err := s.Fence(ref(9, 0), 5); err != nil {
+			t.Fatal(err)
+		}
+		read := readMeta(ref(9, 0), frame.ReadRange{Length: 4096})
+		meta, payload := unit(ref(9, 0), 1, 0, 4096)
+		p.refused(errs.StaleEpoch, frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)
+		p.refused(errs.StaleEpoch, frame.Request{Kind: frame.Read, Epoch: 4}, read, nil)
+		p.refused(errs.OK, frame.Request{Kind: frame.Read, Epoch: 0}, read, nil)
+		p.refused(errs.OK, frame.Request{Kind: frame.Read, Epoch: 5}, read, nil)
+		p.refused(errs.OK, frame.Request{Kind: frame.Read, Epoch: 5, Flags: frame.Recovery}, read, nil)
+		p.refused(errs.Conflict, frame.Request{Kind: frame.Read, Epoch: 6, Flags: frame.Recovery}, read, nil)
+		list := (&frame.ListBody{Shard: ref(9, 0), Most: 4096}).AppendTo(nil)
+		p.refused(errs.StaleEpoch, frame.Request{Kind: frame.List, Epoch: 4, Flags: frame.Recovery}, list, nil)
+		p.refused(errs.OK, frame.Request{Kind: frame.List, Epoch: 5, Flags: frame.Recovery}, list, nil)
+	})
 }
 
 // TestLateRequestsAreAnsweredDeadline holds the connection's goroutine in one
