@@ -1,0 +1,249 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
+
+// Source gives random numbers; *rand.Rand and *rand.PCG are ones.
+type Source interface{ Uint64() uint64 }
+
+// Request asks for one segment.
+type Request struct {
+	Geometry    layout.Geometry    // wanted
+	ShardLength layout.ShardOffset // bytes on each device
+	// AvoidServers get no shard while enough others are left for m+1 shards: a
+	// narrower segment is better than one on a server that limps.
+	AvoidServers []layout.ServerID
+	// AvoidDevices get no shard, whatever follows: creating one there failed.
+	AvoidDevices []layout.DeviceID
+	Urgent       bool // map pages, moves and recovery: may use the reserve
+	Scatter      int  // least scatter width; 0: DefaultScatter
+}
+
+// Place chooses the devices of one segment, k+m by shard, and its geometry. It
+// makes a Placer for one call.
+func Place(c Cluster, req Request, rnd Source) ([]layout.DeviceID, layout.Geometry, error) {
+	return New(c).Place(req, rnd)
+}
+
+// Placer places several segments in one cluster. It counts what it placed, so
+// that a batch spreads although the cluster's figures stand still, and keeps
+// the copysets it cut.
+type Placer struct {
+	c       Cluster
+	domains map[level]domains
+	sets    map[setsKey]copysets
+}
+
+type setsKey struct {
+	level      level
+	n, scatter int
+}
+
+// New makes a Placer; it takes a copy of the devices.
+func New(c Cluster) *Placer {
+	c.Devices = slices.Clone(c.Devices)
+	p := &Placer{c: c, domains: make(map[level]domains), sets: make(map[setsKey]copysets)}
+	for _, l := range c.levels() {
+		p.domains[l] = c.domainsAt(l)
+	}
+	return p
+}
+
+// Place chooses the devices of one segment. The error is Frozen, NoSpace or
+// InvalidArgument.
+func (p *Placer) Place(req Request, rnd Source) ([]layout.DeviceID, layout.Geometry, error) {
+	if !req.Geometry.Valid() || req.ShardLength <= 0 {
+		return nil, req.Geometry, errs.New(errs.InvalidArgument, "place segment", "geometry %v with shards of %d bytes", req.Geometry, req.ShardLength)
+	}
+	if req.Scatter == 0 {
+		req.Scatter = DefaultScatter
+	}
+	for _, avoid := range []bool{true, false} {
+		if usable := p.usable(&req, avoid, true); usable != nil {
+			if members, g, ok := p.choose(&req, usable, rnd); ok {
+				return p.settle(members, &req, rnd), g, nil
+			}
+		}
+	}
+	return nil, req.Geometry, p.refuse(&req)
+}
+
+// usable marks the devices that may take a shard of this request, nil when
+// there is none.
+func (p *Placer) usable(req *Request, avoid, space bool) []bool {
+	usable, any := make([]bool, len(p.c.Devices)), false
+	for i := range p.c.Devices {
+		d := &p.c.Devices[i]
+		usable[i] = d.takes() && !slices.Contains(req.AvoidDevices, d.ID) &&
+			!(avoid && slices.Contains(req.AvoidServers, d.Server)) &&
+			!(space && d.free(req.Urgent) < uint64(req.ShardLength))
+		any = any || usable[i]
+	}
+	if !any {
+		return nil
+	}
+	return usable
+}
+
+// choose looks for the widest segment first, and for each width for the widest
+// level of domains.
+func (p *Placer) choose(req *Request, usable []bool, rnd Source) ([]int, layout.Geometry, bool) {
+	for g := req.Geometry; g.K >= 1; g.K-- {
+		for _, l := range p.c.levels() {
+			if p.count(l, usable) < g.Shards() {
+				continue
+			}
+			if members := p.pick(l, g.Shards(), req, usable, rnd); members != nil {
+				return members, g, true
+			}
+		}
+	}
+	return nil, req.Geometry, false
+}
+
+// count is how many domains of a level have a usable device.
+func (p *Placer) count(l level, usable []bool) (n int) {
+	at := p.domains[l]
+	seen := make([]bool, at.count)
+	for i, ok := range usable {
+		if ok && !seen[at.of[i]] {
+			seen[at.of[i]] = true
+			n++
+		}
+	}
+	return n
+}
+
+// draws is how many groups are drawn for a segment; the emptiest gets it.
+// Drawing one alone would leave the spread of chance in the fill of devices.
+const draws = 4
+
+// pick draws groups, their unusable members replaced by their neighbours, with
+// a chance in proportion to their least member's weight, and takes the one
+// whose fullest member is the emptiest.
+func (p *Placer) pick(l level, n int, req *Request, usable []bool, rnd Source) (best []int) {
+	sets := p.copysets(l, n, req.Scatter)
+	whole := make([][]int, 0, len(sets.groups))
+	sums := make([]uint64, 0, len(sets.groups))
+	var sum uint64
+	for _, g := range sets.groups {
+		members := p.repair(g, sets.orders[g.order], p.domains[l].of, n, usable)
+		if members == nil {
+			continue
+		}
+		sum += p.least(members, func(d *Device) uint64 { return d.weight(req.Urgent) })
+		whole, sums = append(whole, members), append(sums, sum)
+	}
+	if sum == 0 {
+		return nil
+	}
+	most := uint64(0)
+	for range draws {
+		i, _ := slices.BinarySearch(sums, rnd.Uint64()%sum+1)
+		if room := p.least(whole[i], func(d *Device) uint64 { return d.room(req.Urgent) }); best == nil || room > most {
+			best, most = whole[i], room
+		}
+	}
+	return best
+}
+
+// least is the smallest figure of a group's members.
+func (p *Placer) least(members []int, figure func(*Device) uint64) uint64 {
+	least := ^uint64(0)
+	for _, m := range members {
+		least = min(least, figure(&p.c.Devices[m]))
+	}
+	return least
+}
+
+func (p *Placer) copysets(l level, n, scatter int) copysets {
+	key := setsKey{l, n, scatter}
+	sets, ok := p.sets[key]
+	if !ok {
+		sets = cut(&p.c, p.domains[l], n, scatter)
+		p.sets[key] = sets
+	}
+	return sets
+}
+
+// repair gives the group with its unusable members replaced by the next usable
+// devices of the permutation, nil when there are too few.
+func (p *Placer) repair(g group, order, of []int, n int, usable []bool) []int {
+	unusable := func(m int) bool { return !usable[m] }
+	if !slices.ContainsFunc(g.members, unusable) {
+		return g.members
+	}
+	fit := slices.DeleteFunc(slices.Clone(g.members), unusable)
+	from := slices.Index(order, g.members[0])
+	next := slices.DeleteFunc(slices.Concat(order[from:], order[:from]), unusable)
+	if fit, _ = take(fit, next, of, n); len(fit) < n {
+		return nil
+	}
+	return fit
+}
+
+// settle counts the segment and gives its devices in random order, so that
+// parity spreads over the members.
+func (p *Placer) settle(members []int, req *Request, rnd Source) []layout.DeviceID {
+	out := make([]layout.DeviceID, len(members))
+	for i, m := range members {
+		p.c.Devices[m].Reserved += uint64(req.ShardLength)
+		out[i] = p.c.Devices[m].ID
+	}
+	for i := len(out) - 1; i > 0; i-- {
+		j := rnd.Uint64() % uint64(i+1)
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// refuse tells what is missing: servers, or space on which devices.
+func (p *Placer) refuse(req *Request) error {
+	op, need := "place segment", int(req.Geometry.M)+1
+	levels := p.c.levels()
+	last := levels[len(levels)-1]
+	healthy := p.usable(req, false, false)
+	if n := p.count(last, healthy); n < need {
+		return errs.New(errs.Frozen, op, "%d %s can take shards, %d are needed for m=%d (%s)", n, last, need, req.Geometry.M, p.unfit()).
+			WithHint("bring servers back or add some; writing goes on by itself then")
+	}
+	var full []string
+	for i, ok := range healthy {
+		if d := &p.c.Devices[i]; ok && d.free(req.Urgent) < uint64(req.ShardLength) {
+			full = append(full, fmt.Sprintf("device %d on server %d has %d bytes", d.ID, d.Server, d.free(req.Urgent)))
+		}
+	}
+	return errs.New(errs.NoSpace, op, "no room for shards of %d bytes on %d %s: %s", req.ShardLength, need, last, shorten(full)).
+		WithHint("delete data, or add devices")
+}
+
+// unfit names the devices that can't take shards.
+func (p *Placer) unfit() string {
+	var names []string
+	for i := range p.c.Devices {
+		switch d := &p.c.Devices[i]; {
+		case !d.Up:
+			names = append(names, fmt.Sprintf("server %d is down", d.Server))
+		case !d.takes():
+			names = append(names, fmt.Sprintf("device %d is %v", d.ID, d.State))
+		}
+	}
+	if len(names) == 0 {
+		return "no more are registered"
+	}
+	return shorten(slices.Compact(names))
+}
+
+func shorten(names []string) string {
+	const most = 4
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
