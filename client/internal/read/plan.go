@@ -45,8 +45,6 @@ type run struct {
 	into     int64
 }
 
-func (r *run) end() layout.ShardOffset { return r.offset + layout.ShardOffset(r.length) }
-
 // part gives length bytes of a run from byte skip on.
 func (r run) part(skip, length int) run {
 	r.offset += layout.ShardOffset(skip)

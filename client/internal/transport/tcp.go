@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"strake/internal/errs"
@@ -27,6 +28,7 @@ type Settings struct {
 type TCP struct {
 	policy   tls.Policy
 	settings Settings
+	link     func(net.Conn) link // newLink, but for tests
 	counters counters
 }
 
@@ -38,7 +40,7 @@ func NewTCP(policy tls.Policy, s Settings) *TCP {
 	if s.Idle <= 0 {
 		s.Idle = DefaultIdle
 	}
-	return &TCP{policy: policy, settings: s}
+	return &TCP{policy: policy, settings: s, link: newLink}
 }
 
 // Dial connects and says hello.
@@ -47,7 +49,7 @@ func (t *TCP) Dial(ctx context.Context, addr string, hello frame.HelloBody) (Con
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(newLink(raw), addr, t.settings, &t.counters)
+	c := newConn(t.link(raw), addr, t.settings, &t.counters)
 	if err := c.hello(ctx, hello); err != nil {
 		c.Close()
 		return nil, err

@@ -43,8 +43,9 @@ func serveRaw(t testing.TB, answer func(frame.Request) []byte) *rawServer {
 
 func serveRawConn(c net.Conn, answer func(frame.Request) []byte) {
 	defer c.Close()
+	var header [frame.HeaderLen]byte
+	var body []byte
 	for {
-		var header [frame.HeaderLen]byte
 		if _, err := io.ReadFull(c, header[:]); err != nil {
 			return
 		}
@@ -52,7 +53,8 @@ func serveRawConn(c net.Conn, answer func(frame.Request) []byte) {
 		if err != nil {
 			return
 		}
-		if _, err := io.CopyN(io.Discard, c, int64(req.Meta+req.Payload)); err != nil {
+		body = append(body[:0], make([]byte, req.Meta+req.Payload)...)
+		if _, err := io.ReadFull(c, body); err != nil {
 			return
 		}
 		b := answer(req)

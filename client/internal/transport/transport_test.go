@@ -37,3 +37,12 @@ func startMem(t testing.TB, h transport.Handler, window int) (transport.Transpor
 func TestTCP(t *testing.T) { transporttest.Run(t, startTCP) }
 
 func TestMem(t *testing.T) { transporttest.Run(t, startMem) }
+
+// TestStream runs the suite over a connection that is no socket, as TLS is not.
+func TestStream(t *testing.T) {
+	transporttest.Run(t, func(t testing.TB, h transport.Handler, window int) (transport.Transport, string) {
+		s := transporttest.Serve(listen(t), h)
+		t.Cleanup(s.Close)
+		return transport.NewStreamTCP(tls.Policy{}, transport.Settings{Window: window}), s.Addr()
+	})
+}
