@@ -6,25 +6,38 @@ import (
 	"net"
 	"testing"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/internal/tls"
+	"strake/internal/vfs"
 	"strake/proto/frame"
 )
 
-// BenchmarkRead reads over loopback from a store in memory, depth requests under
-// way on one connection.
+// BenchmarkRead reads over loopback, depth requests under way on one connection:
+// from a store in memory, and from a device's store on the real file system (the
+// page cache).
 func BenchmarkRead(b *testing.B) {
 	for _, c := range []struct{ bytes, depth int }{{4096, 1}, {4096, 32}, {128 << 10, 8}, {1 << 20, 1}, {1 << 20, 4}} {
-		b.Run(fmt.Sprintf("%dKiB/qd%d", c.bytes>>10, c.depth), func(b *testing.B) {
-			cl := start(b, Limits{})
-			shard(b, cl.store, ref(9, 0), 4<<20)
-			p := cl.connect(b)
-			p.id = 0
-			r := frame.Request{Kind: frame.Read}
-			one := p.encode(r, readMeta(ref(9, 0), frame.ReadRange{Length: uint32(c.bytes)}), nil)
-			pingPong(b, p.nc, one, frame.HeaderLen+c.bytes/layout.BlockSize*4+c.bytes, c.depth)
-			b.SetBytes(int64(c.bytes))
-		})
+		for _, kind := range []string{"fake", "disk"} {
+			b.Run(fmt.Sprintf("%dKiB/qd%d/%s", c.bytes>>10, c.depth, kind), func(b *testing.B) {
+				s := Store(newFakeStore())
+				if kind == "disk" {
+					fsys, err := vfs.NewOS(b.TempDir())
+					if err != nil {
+						b.Fatal(err)
+					}
+					s = openStore(b, fsys)
+				}
+				shard(b, s, ref(9, 0), 4<<20)
+				cl := start(b, Limits{}, s)
+				p := cl.connect(b)
+				meta, payload := unit(ref(9, 0), 1, 0, 1<<20)
+				p.refused(errs.OK, frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)
+				one := p.encode(frame.Request{Kind: frame.Read}, readMeta(ref(9, 0), frame.ReadRange{Length: uint32(c.bytes)}), nil)
+				pingPong(b, p.nc, one, frame.HeaderLen+c.bytes/layout.BlockSize*4+c.bytes, c.depth)
+				b.SetBytes(int64(c.bytes))
+			})
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type conn struct {
 
 	slots chan struct{}  // one for each request that has a goroutine of its own
 	jobs  sync.WaitGroup // those goroutines
+	lane  lane
 
 	// writing is held during writes, so that frames of several goroutines do not
 	// mix; a peer that takes nothing ends it with the write's deadline.

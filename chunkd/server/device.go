@@ -20,31 +20,35 @@ type Device struct {
 	Sched sched.Scheduler // nil: a FIFO of default width
 }
 
-// device is a Device and what the server measures of it.
+// device is a Device and what the server measures of it: whether its work is done
+// where requests are received, or aside.
 type device struct {
 	Device
-	// pace is the recent time of a read in ns per started 64 KiB: whether reads
-	// are served where they are received, or by a goroutine of their own.
-	pace atomic.Int64
+	reads, writes pace
 }
 
 const (
-	// paceUnit is the step in which read times are counted.
-	paceUnit = 64 << 10
-	// inlineFor is how long a connection's other requests may be held up by a
-	// read that is served inline; a hop to another goroutine costs a tenth.
-	inlineFor = 300 * time.Microsecond
+	// inlineRead and inlineWrite are how long a connection's other requests may be
+	// held up by one that is served inline. A hop to another goroutine costs some
+	// ten microseconds; a large write costs its copy into the page cache anyway.
+	inlineRead  = 300 * time.Microsecond
+	inlineWrite = time.Millisecond
 )
 
-func steps(n int) int64 { return int64(n+paceUnit-1) / paceUnit }
+// pace is the recent time of one kind of work, in ns for each started 64 KiB.
+type pace struct{ ns atomic.Int64 }
 
-// quick tells whether a read of n bytes is expected to be over soon.
-func (d *device) quick(n int) bool { return d.pace.Load()*steps(n) <= int64(inlineFor) }
+const paceUnit = 64 << 10
 
-// measured takes in how long a read took. Lost updates do no harm.
-func (d *device) measured(n int, took time.Duration) {
-	old := d.pace.Load()
-	d.pace.Store(old + (int64(took)/steps(n)-old)/8)
+func steps(n int) int64 { return max(1, int64(n+paceUnit-1)/paceUnit) }
+
+// expects is how long work on n bytes will probably take.
+func (p *pace) expects(n int) time.Duration { return time.Duration(p.ns.Load() * steps(n)) }
+
+// measured takes in how long work took. Lost updates do no harm.
+func (p *pace) measured(n int, took time.Duration) {
+	old := p.ns.Load()
+	p.ns.Store(old + (int64(took)/steps(n)-old)/8)
 }
 
 // err tells why the device no longer answers, nil while it does.

@@ -85,30 +85,46 @@ func (c *conn) room(n int) error {
 	return c.flush(&c.out)
 }
 
-// spawn runs a request on a goroutine of its own, with a batch of its own, and
-// gives the connection another request to receive into. It waits while too many
-// run; the replies made so far do not wait with it.
+// spawn runs the current request on a goroutine of its own.
 func (c *conn) spawn(run func(c *conn, r *request, out *batch)) error {
+	r, err := c.handOver()
+	if err == nil {
+		c.aside(r, run)
+	}
+	return err
+}
+
+// handOver takes the current request away from the connection's goroutine, with
+// a slot, and gives the connection another to receive into. It waits while all
+// slots are taken; the replies made so far do not wait with it.
+func (c *conn) handOver() (*request, error) {
 	select {
 	case c.slots <- struct{}{}:
 	default:
 		if err := c.flush(&c.out); err != nil {
-			return err
+			return nil, err
 		}
 		c.slots <- struct{}{}
 	}
 	r := c.current
 	r.meta = nil
 	c.current = c.srv.getRequest()
-	c.jobs.Go(func() {
-		out := c.srv.getBatch()
-		run(c, r, out)
-		c.flush(out)
-		c.srv.putBatch(out)
-		c.srv.putRequest(r)
-		<-c.slots
-	})
-	return nil
+	return r, nil
+}
+
+// aside runs a request that has a slot on a goroutine of its own.
+func (c *conn) aside(r *request, run func(c *conn, r *request, out *batch)) {
+	c.jobs.Go(func() { c.complete(r, run) })
+}
+
+// complete serves a request that has a slot, writes its reply and frees the slot.
+func (c *conn) complete(r *request, run func(c *conn, r *request, out *batch)) {
+	out := c.srv.getBatch()
+	run(c, r, out)
+	c.flush(out)
+	c.srv.putBatch(out)
+	c.srv.putRequest(r)
+	<-c.slots
 }
 
 // finish adds the reply of a request that was served on its own goroutine.

@@ -12,8 +12,9 @@
 //	I3  A malformed frame ends its own connection and nothing else.
 //	I4  Appends of one connection reach the store in the order of receipt, and
 //	    before any later Sync of that connection.
-//	I5  Large payloads in memory stay within Limits.Memory over all connections;
-//	    whoever waits for memory holds none.
+//	I5  Large payloads in memory stay within Limits.Memory over all connections.
+//	    Whoever waits for memory keeps none from coming free: a connection writes
+//	    its replies before it waits.
 //	I6  A quiet connection holds no pooled buffer.
 //	I7  Whoever waits for the device's turn, memory or the peer is bounded: by a
 //	    queue's length, or by a deadline.
@@ -28,9 +29,11 @@
 // What may take long gets a goroutine of its own, at most Limits.ConnRequests for
 // a connection: Sync, the wait for durability of an Append, List, reads that
 // recover or ask for stripe headers, and all reads while the device is slow
-// (device.pace says so). The request is handed over whole and the connection goes
+// (device.reads says so). The request is handed over whole and the connection goes
 // on with another; the reply is written by that goroutine. Replies of one
 // connection are therefore in no order, and conn.writing keeps their bytes apart.
+// Appends to a slow device (device.writes) must stay in order: they go through the
+// connection's lane, a queue with one goroutine, and so do syncs behind them.
 //
 // Ends. A connection's goroutine ends with the peer, with an error, after
 // Limits.Idle of silence, or when Close drains it; it waits for the goroutines it

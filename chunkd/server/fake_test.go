@@ -18,8 +18,8 @@ type fakeStore struct {
 	failed      chan struct{}
 	syncs       atomic.Int64
 
-	holdSync, holdRead chan struct{} // when set, a call waits for one value
-	entered            chan struct{} // when set, gets one value as a held call begins
+	holdSync, holdRead, holdAppend chan struct{} // when set, a call waits for one value
+	entered                        chan struct{} // when set, gets one value as a held call begins
 
 	mu     sync.Mutex
 	shards map[layout.ShardKey]*fakeShard // guarded by mu
@@ -95,6 +95,7 @@ func (f *fakeStore) Create(spec store.ShardSpec) error {
 }
 
 func (f *fakeStore) Append(a store.Append) error {
+	f.hold(f.holdAppend)
 	return f.with(a.Ref, func(s *fakeShard) error {
 		h, _, err := stripe.Decode(a.Header)
 		if err != nil {

@@ -26,7 +26,7 @@ func (c *conn) read(r *request) (err error) {
 	}
 	n := r.read.Bytes()
 	switch {
-	case r.Flags&(frame.Recovery|frame.Headers) != 0 || !r.dev.quick(n):
+	case r.Flags&(frame.Recovery|frame.Headers) != 0 || r.dev.reads.expects(n) > inlineRead:
 		return c.spawn((*conn).readAside)
 	case n > smallRead:
 		return c.readLarge(r, n)
@@ -167,7 +167,7 @@ func (r *request) readPart() {
 	if n, r.err = r.dev.Store.Read(r.part.Shard, r.part.Ranges, r.dst); r.err == nil && n != len(r.dst) {
 		r.err = errs.New(errs.Internal, "read "+r.part.Shard.String(), "%d bytes, want %d", n, len(r.dst))
 	}
-	r.dev.measured(len(r.dst), r.ended(from))
+	r.dev.reads.measured(len(r.dst), r.ended(from))
 }
 
 // permitted holds the request's epoch against the shard's fence.

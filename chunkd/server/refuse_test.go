@@ -171,7 +171,7 @@ func TestLateRequestsAreAnsweredDeadline(t *testing.T) {
 func TestReadsOfASlowDeviceDoNotQueueBehindEachOther(t *testing.T) {
 	c := start(t, Limits{})
 	shard(t, c.store, ref(9, 0), 4<<20)
-	c.devices.all[0].pace.Store(int64(time.Second))
+	c.devices.all[0].reads.measured(1, time.Minute)
 	c.store.holdRead, c.store.entered = make(chan struct{}), make(chan struct{}, 8)
 	p := c.connect(t)
 	for i := range uint64(3) {

@@ -24,6 +24,8 @@ type request struct {
 	one         [1]frame.ReadRange
 	shards      []frame.ShardRef // of a sync
 	incarnation layout.Incarnation
+	held        *buffer // that the unit's payload is in, when it is not in the input
+	header      []byte  // copy of the unit's header, for the lane
 	unit        store.Append
 	listed      frame.ListBody
 	crcs        []uint32

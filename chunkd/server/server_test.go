@@ -3,7 +3,9 @@ package server
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -182,6 +184,37 @@ func TestSlowSyncsHoldNobodyUp(t *testing.T) {
 	if len(got) != 2 || got[100] != errs.OK || got[101] != errs.OK || c.store.syncs.Load() != 2 {
 		t.Errorf("got %v after %d syncs", got, c.store.syncs.Load())
 	}
+}
+
+// TestSlowAppendsStayInOrderAndHoldNobodyUp: once the device is known to be slow,
+// appends wait aside, and a sync waits behind those that came before it.
+func TestSlowAppendsStayInOrderAndHoldNobodyUp(t *testing.T) {
+	c := start(t, Limits{})
+	c.store.holdAppend, c.store.entered = make(chan struct{}), make(chan struct{}, 16)
+	shard(t, c.store, ref(9, 0), 4<<20)
+	c.devices.all[0].writes.measured(1, time.Minute)
+	p := c.connect(t)
+	var flags frame.Flags
+	for seq := layout.Seq(1); seq <= 6; seq++ {
+		meta, payload := unit(ref(9, 0), seq, layout.ShardOffset(seq)<<18, 4096<<seq)
+		p.send(frame.Request{Kind: frame.Append, ID: 100 + uint64(seq), Epoch: 1, Flags: flags}, meta, payload)
+		flags ^= frame.Durable
+	}
+	p.send(frame.Request{Kind: frame.Sync, ID: 200, Epoch: 1}, syncMeta(1, ref(9, 0)), nil)
+	if rep, _, _ := p.call(frame.Request{Kind: frame.Ping, ID: 300}, nil, nil); rep.ID != 300 || c.store.syncs.Load() != 0 {
+		t.Fatalf("reply %d before the ping's, %d syncs before the appends", rep.ID, c.store.syncs.Load())
+	}
+	close(c.store.holdAppend)
+	for range 7 {
+		if rep, _, _ := p.receive(); rep.Status != errs.OK {
+			t.Errorf("reply %d: %v", rep.ID, rep.Status)
+		}
+	}
+	if got := c.store.shards[ref(9, 0).ShardKey].seqs; !slices.IsSorted(got) || len(got) != 6 || c.store.syncs.Load() != 4 {
+		t.Errorf("stored %v, %d syncs", got, c.store.syncs.Load())
+	}
+	waitFor(t, func() bool { return c.memory.try(c.limits.Memory) })
+	c.memory.release(c.limits.Memory)
 }
 
 func TestSyncNamesDeviceAndIncarnation(t *testing.T) {

@@ -9,10 +9,9 @@ import (
 	"strake/internal/vfs"
 )
 
-// openStore gives a device's real store over a file system in memory.
-func openStore(t testing.TB) *store.Store {
+// openStore gives a device's real store over a file system.
+func openStore(t testing.TB, fsys vfs.FS) *store.Store {
 	t.Helper()
-	fsys := vfs.NewMem(vfs.MemOptions{})
 	id := format.Superblock{Cell: testCell, Server: layout.UUID{1}, UUID: layout.UUID{2}}
 	if err := store.Format(fsys, id); err != nil {
 		t.Fatal(err)
@@ -39,7 +38,7 @@ func eachStore(t *testing.T, test func(t *testing.T, c *cluster, s Store)) {
 		test(t, c, c.store)
 	})
 	t.Run("real", func(t *testing.T) {
-		s := openStore(t)
+		s := openStore(t, vfs.NewMem(vfs.MemOptions{}))
 		test(t, start(t, Limits{}, s), s)
 	})
 }
