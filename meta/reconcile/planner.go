@@ -1,0 +1,150 @@
+package reconcile
+
+import (
+	"time"
+
+	"strake/internal/layout"
+	"strake/meta/state"
+)
+
+// Planner is one leader's judgement over its term.
+type Planner struct {
+	limits Limits
+
+	heard     map[layout.ServerID]pulse
+	firstSeen map[layout.ServerID]time.Duration // servers not heard in this term
+	kept      map[layout.SessionID]time.Duration
+
+	tries    map[key]try // tasks in flight, and those that failed lately
+	inFlight [kinds]int
+
+	// Since when there has been what a plan waits for.
+	allocated sightings[layout.SegmentID]
+	orphaned  sightings[layout.VolumeID]
+	removed   sightings[layout.VolumeID]
+
+	// Where the next plan goes on in each listing.
+	allocatedAfter   layout.SegmentID
+	unfinalizedAfter layout.SegmentID
+	deletableAfter   layout.SegmentID
+	purgedAfter      layout.VolumeID
+	purgedSegment    layout.SegmentID
+	orphanedAfter    layout.VolumeID
+	removedAfter     string // a state.Volume.RemovedKey
+}
+
+// pulse is what was heard of a server.
+type pulse struct {
+	last   time.Duration
+	steady time.Duration // since then without a silence of DownAfter
+}
+
+// try is a task's history.
+type try struct {
+	running  bool
+	failures int
+	ended    time.Duration // when the last one failed
+}
+
+// New makes the Planner of a term that begins.
+func New(limits Limits) *Planner {
+	return &Planner{limits: limits,
+		heard:     make(map[layout.ServerID]pulse),
+		firstSeen: make(map[layout.ServerID]time.Duration),
+		kept:      make(map[layout.SessionID]time.Duration),
+		tries:     make(map[key]try),
+		allocated: newSightings[layout.SegmentID](),
+		orphaned:  newSightings[layout.VolumeID](),
+		removed:   newSightings[layout.VolumeID]()}
+}
+
+// Heard notes a server's sign of life.
+func (p *Planner) Heard(id layout.ServerID, now time.Duration) {
+	h, ok := p.heard[id]
+	if !ok || now-h.last > p.limits.DownAfter {
+		h.steady = now
+	}
+	h.last = now
+	p.heard[id] = h
+}
+
+// Kept notes that a session was renewed.
+func (p *Planner) Kept(id layout.SessionID, now time.Duration) { p.kept[id] = now }
+
+// Done says how a task of a plan ended; now is when. Every task that was handed
+// out must be reported, also one that the shell gave up.
+func (p *Planner) Done(t Task, ok bool, now time.Duration) {
+	k := t.key()
+	was := p.tries[k]
+	if was.running {
+		p.inFlight[k.kind]--
+	}
+	if ok {
+		delete(p.tries, k)
+		return
+	}
+	p.tries[k] = try{failures: was.failures + 1, ended: now}
+}
+
+// Plan gives the tasks that should be begun now. The order is that of urgency:
+// who is there, what is lost without a writer, what takes space, the rest.
+func (p *Planner) Plan(view *state.View, now time.Duration) []Task {
+	pl := &plan{p: p, view: view, now: now}
+	pl.servers()
+	pl.sessions()
+	pl.recoveries()
+	pl.giveBacks()
+	pl.finalizes()
+	pl.deletes()
+	pl.purges()
+	p.forget(now)
+	return pl.tasks
+}
+
+// plan is one plan in the making.
+type plan struct {
+	p     *Planner
+	view  *state.View
+	now   time.Duration
+	tasks []Task
+}
+
+// full tells whether the plan, or the kind, has no room for another task.
+func (pl *plan) full(k kind) bool {
+	return len(pl.tasks) >= pl.p.limits.Plan || pl.p.inFlight[k] >= pl.p.limits.InFlight
+}
+
+// add hands a task out unless it is running, waits after a failure, or there
+// is no room for it.
+func (pl *plan) add(t Task) {
+	k := t.key()
+	was := pl.p.tries[k]
+	if was.running || pl.full(k.kind) || was.failures > 0 && pl.now-was.ended < pl.p.backoff(was.failures) {
+		return
+	}
+	was.running = true
+	pl.p.tries[k] = was
+	pl.p.inFlight[k.kind]++
+	pl.tasks = append(pl.tasks, t)
+}
+
+// failures is how often the task failed in a row.
+func (pl *plan) failures(t Task) int { return pl.p.tries[t.key()].failures }
+
+func (p *Planner) backoff(failures int) time.Duration {
+	wait := p.limits.Backoff
+	for ; failures > 1 && wait < p.limits.MaxBackoff; failures-- {
+		wait *= 2
+	}
+	return min(wait, p.limits.MaxBackoff)
+}
+
+// forget drops the history of failures that nobody asked for again: what they
+// were about is settled. The order in which a map is gone through does not matter.
+func (p *Planner) forget(now time.Duration) {
+	for k, t := range p.tries {
+		if !t.running && now-t.ended > 10*p.limits.MaxBackoff {
+			delete(p.tries, k)
+		}
+	}
+}

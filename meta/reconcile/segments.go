@@ -1,0 +1,106 @@
+package reconcile
+
+import (
+	"strake/internal/layout"
+	"strake/meta/state"
+)
+
+// giveBacks drops segments whose shards were not created in time. If their
+// creation ends well after all, OpenSegments is refused, and nobody was told
+// of them.
+func (pl *plan) giveBacks() {
+	page, more := pl.view.Allocated(pl.p.allocatedAfter, pl.p.limits.Scan)
+	for _, s := range page {
+		pl.p.allocatedAfter = s.ID
+		if pl.p.allocated.see(s.ID, pl.now) >= pl.p.limits.CreateWithin {
+			pl.add(GiveBack{Segment: s.ID})
+		}
+	}
+	if !more {
+		pl.p.allocatedAfter = 0
+		pl.p.allocated.passed()
+	}
+}
+
+// finalizes brings seals to shards, once all servers of a segment are up.
+func (pl *plan) finalizes() {
+	if pl.full(kindFinalize) {
+		return // go on from the same place
+	}
+	page, more := pl.view.Unfinalized(pl.p.unfinalizedAfter, pl.p.limits.Scan)
+	for _, s := range page {
+		if pl.full(kindFinalize) {
+			return
+		}
+		pl.p.unfinalizedAfter = s.ID
+		if v, _ := pl.view.Volume(s.Volume); v.Purged {
+			continue
+		}
+		if shards, all := pl.shards(&s); all && len(shards) > 0 {
+			pl.add(Finalize{Segment: s.ID, Shards: shards})
+		}
+	}
+	if !more {
+		pl.p.unfinalizedAfter = 0
+	}
+}
+
+// deletes removes the shards of segments that nothing names any more: those
+// that were dropped or retired, then those of purged volumes.
+func (pl *plan) deletes() {
+	page, more := pl.view.Deletable(pl.p.deletableAfter, pl.p.limits.Scan)
+	for _, s := range page {
+		if pl.full(kindDelete) {
+			return
+		}
+		pl.p.deletableAfter = s.ID
+		pl.delete(&s)
+	}
+	if !more {
+		pl.p.deletableAfter = 0
+		pl.deletePurged()
+	}
+}
+
+// deletePurged goes on in the purged volumes, one page of one volume a plan.
+func (pl *plan) deletePurged() {
+	volumes, _ := pl.view.Purged(pl.p.purgedAfter, 1)
+	if len(volumes) == 0 {
+		pl.p.purgedAfter, pl.p.purgedSegment = 0, 0
+		return
+	}
+	id := volumes[0].ID
+	page, more := pl.view.SegmentsOfVolume(id, pl.p.purgedSegment, pl.p.limits.Scan)
+	for _, s := range page {
+		if pl.full(kindDelete) {
+			return
+		}
+		pl.p.purgedSegment = s.ID
+		pl.delete(&s)
+	}
+	if !more {
+		pl.p.purgedAfter, pl.p.purgedSegment = id, 0
+	}
+}
+
+func (pl *plan) delete(s *state.Segment) {
+	if shards, all := pl.shards(s); all {
+		pl.add(Delete{Segment: s.ID, Shards: shards})
+	}
+}
+
+// shards are where a segment's shards must be asked; dead devices have none.
+// all is false while one of them can't be asked.
+func (pl *plan) shards(s *state.Segment) (shards []Shard, all bool) {
+	for i, place := range s.Placements {
+		d, _ := pl.view.Device(place.Device)
+		if d.State == state.DeviceDead {
+			continue
+		}
+		if server, _ := pl.view.Server(d.Server); !server.Up || d.State == state.DeviceDown || pl.silent(server.ID) {
+			return nil, false
+		}
+		shards = append(shards, Shard{Index: layout.ShardIndex(i), Server: d.Server, Placement: place})
+	}
+	return shards, true
+}

@@ -1,0 +1,87 @@
+package reconcile
+
+import (
+	"time"
+
+	"strake/internal/layout"
+	"strake/meta/state"
+)
+
+// Task is one thing for the leader to do: one of the structs below, by value.
+type Task interface{ key() key }
+
+// key tells tasks apart: a kind and what it is about.
+type key struct {
+	kind kind
+	id   uint64
+}
+
+type kind uint8
+
+const (
+	kindServer kind = iota
+	kindSession
+	kindGiveBack
+	kindRecover
+	kindDelete
+	kindFinalize
+	kindPurge
+	kinds
+)
+
+// MarkServer wants state.SetServerState, for the life of the server that was
+// judged.
+type MarkServer struct {
+	Server     layout.ServerID
+	Up         bool
+	Registered uint64
+	Silent     time.Duration // with Up false: for how long
+}
+
+// ExpireSession wants state.ExpireSession.
+type ExpireSession struct {
+	Session layout.SessionID
+	Silent  time.Duration
+}
+
+// GiveBack wants state.DropSegments for a segment whose shards were not
+// created in time: the leader that began it is gone, or stuck.
+type GiveBack struct{ Segment layout.SegmentID }
+
+// Recover wants a server's janitor to recover a volume that lost its writer.
+type Recover struct {
+	Volume layout.VolumeID
+	Server layout.ServerID // whose janitor is asked; up by the state
+	Reason string
+}
+
+// Delete wants the segment's shards deleted, then state.MarkDeleted. Shards
+// are those that must confirm; shards on dead devices are gone as it is.
+type Delete struct {
+	Segment layout.SegmentID
+	Shards  []Shard
+}
+
+// Finalize wants the seal brought to the shards, then state.MarkFinalized.
+type Finalize struct {
+	Segment layout.SegmentID
+	Shards  []Shard
+}
+
+// Purge wants state.PurgeVolume.
+type Purge struct{ Volume layout.VolumeID }
+
+// Shard is where one shard of a task lies.
+type Shard struct {
+	Index     layout.ShardIndex
+	Server    layout.ServerID
+	Placement state.Placement
+}
+
+func (t MarkServer) key() key    { return key{kindServer, uint64(t.Server)} }
+func (t ExpireSession) key() key { return key{kindSession, uint64(t.Session)} }
+func (t GiveBack) key() key      { return key{kindGiveBack, uint64(t.Segment)} }
+func (t Recover) key() key       { return key{kindRecover, uint64(t.Volume)} }
+func (t Delete) key() key        { return key{kindDelete, uint64(t.Segment)} }
+func (t Finalize) key() key      { return key{kindFinalize, uint64(t.Segment)} }
+func (t Purge) key() key         { return key{kindPurge, uint64(t.Volume)} }
