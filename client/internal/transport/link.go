@@ -56,17 +56,16 @@ type stream struct {
 
 func (s *stream) direct() bool { return false }
 
+// send empties the buffer after each step but the last, which left nothing in
+// it: from then on another goroutine may send.
 func (s *stream) send(step func() bool) error {
-	for {
-		done := step()
+	for !step() {
 		if _, err := s.conn.Write(s.out); err != nil {
 			return err
 		}
 		s.out = s.out[:0]
-		if done {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (s *stream) writev(pieces [][]byte) (int, error) {

@@ -127,7 +127,7 @@ func windowOverflowIsRefused(t *testing.T, start Start) {
 
 func manyCallersEachAnsweredOnce(t *testing.T, start Start) {
 	c := dial(t, start, store, 0)
-	const callers, rounds = 64, 50
+	const callers, rounds = 64, 20
 	var answered atomic.Int64
 	var wg sync.WaitGroup
 	for g := range callers {
@@ -186,7 +186,7 @@ func cancelLoop(t *testing.T, c transport.Conn, r *rand.Rand) {
 	buf := make([]byte, 128<<10)
 	call := &transport.Call{}
 	done := make(chan struct{}, 1)
-	for i := range 150 {
+	for i := range 60 {
 		n := 4096 * (1 + r.Intn(32))
 		body := frame.ReadBody{Ranges: []frame.ReadRange{{Offset: 4096, Length: uint32(n)}}}
 		call.Request, call.Meta = frame.Request{Kind: frame.Read}, body.AppendTo(nil)
