@@ -54,8 +54,9 @@ func placeOf(h *stripe.Header) run {
 // put maps p in the active layer and keeps the live counts.
 func (m *Map) put(p run) {
 	l := m.active()
-	m.pieces = m.pieces[:0]
-	l.walk(p.start, p.end(), func(old *run, lo, hi uint64) {
+	m.pieces = append(m.pieces[:0], before())
+	at := l.touch(p.start)
+	l.walkAt(at, p.start, p.end(), func(old *run, lo, hi uint64) {
 		if old == nil {
 			m.beneath(p, lo, hi)
 			return
@@ -64,7 +65,7 @@ func (m *Map) put(p run) {
 		m.piece(p, lo, hi, old.unsettled)
 	})
 	l.count(p.segment, int64(p.count))
-	l.replace(p.start, p.end(), m.pieces)
+	l.replace(at, p.start, p.end(), m.pieces)
 }
 
 func (m *Map) piece(p run, lo, hi uint64, unsettled bool) {

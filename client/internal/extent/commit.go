@@ -85,8 +85,9 @@ func (l *layer) absorb(newer *layer) {
 	var pieces []run
 	for p := (spot{}); newer.runs.at(p) != nil; p = newer.runs.next(p) {
 		r := *newer.runs.at(p)
-		pieces = pieces[:0]
-		l.walk(r.start, r.end(), func(old *run, lo, hi uint64) {
+		pieces = append(pieces[:0], before())
+		at := l.touch(r.start)
+		l.walkAt(at, r.start, r.end(), func(old *run, lo, hi uint64) {
 			piece := r.clip(lo, hi)
 			if old != nil {
 				piece.unsettled = old.unsettled
@@ -95,7 +96,7 @@ func (l *layer) absorb(newer *layer) {
 			}
 			pieces = push(pieces, piece)
 		})
-		l.replace(r.start, r.end(), pieces)
+		l.replace(at, r.start, r.end(), pieces)
 	}
 	for p := (spot{}); newer.delta.at(p) != nil; p = newer.delta.next(p) {
 		d := *newer.delta.at(p)

@@ -48,7 +48,12 @@ func (l *layer) touch(key uint64) spot {
 
 // walk visits [from, to) in order: each run, and nil for each gap.
 func (l *layer) walk(from, to uint64, visit func(r *run, lo, hi uint64)) {
-	for p := l.touch(from); from < to; p = l.runs.next(p) {
+	l.walkAt(l.touch(from), from, to, visit)
+}
+
+// walkAt is walk from a known touch(from).
+func (l *layer) walkAt(p spot, from, to uint64, visit func(r *run, lo, hi uint64)) {
+	for ; from < to; p = l.runs.next(p) {
 		r := l.runs.at(p)
 		if r == nil || r.start >= to {
 			visit(nil, from, to)
@@ -64,9 +69,13 @@ func (l *layer) walk(from, to uint64, visit func(r *run, lo, hi uint64)) {
 	}
 }
 
-// replace puts pieces, which fill [from, to), in place of what is there.
-func (l *layer) replace(from, to uint64, pieces []run) {
-	first := l.touch(from)
+// before takes the first place in a list of pieces, free for what is left
+// before them. Nothing joins it.
+func before() run { return run{start: keyEnd} }
+
+// replace puts pieces[1:], which fill [from, to), in place of what is there;
+// first is touch(from) and pieces[0] is before().
+func (l *layer) replace(first spot, from, to uint64, pieces []run) {
 	last := first
 	var head, tail run
 	for r := l.runs.at(last); r != nil && r.start < to; r = l.runs.at(last) {
@@ -79,25 +88,24 @@ func (l *layer) replace(from, to uint64, pieces []run) {
 		last = l.runs.next(last)
 	}
 	if head.count == 0 {
-		if q, ok := l.runs.prev(first); ok && l.runs.at(q).joins(pieces[0]) {
+		if q, ok := l.runs.prev(first); ok && l.runs.at(q).joins(pieces[1]) {
 			head, first = *l.runs.at(q), q
 		}
 	}
-	if head.count > 0 {
-		if head.joins(pieces[0]) {
-			pieces[0].count += head.count
-			pieces[0].start, pieces[0].index = head.start, head.index
-		} else {
-			l.runs.splice(first, last, head)
-			first = l.runs.seek(from)
-			last = first
-		}
+	switch {
+	case head.count == 0:
+		pieces = pieces[1:]
+	case head.joins(pieces[1]):
+		head.count += pieces[1].count
+		pieces = pieces[1:]
+		pieces[0] = head
+	default:
+		pieces[0] = head
+	}
+	if tail.count > 0 {
+		pieces = push(pieces, tail)
 	}
 	l.runs.splice(first, last, pieces...)
-	if tail.count > 0 {
-		p := l.runs.seek(tail.start)
-		l.runs.splice(p, p, tail)
-	}
 }
 
 // settle looks up what the layer hides of a leaf of the base, [lo, hi), and
@@ -122,7 +130,7 @@ func (l *layer) settle(n *node, lo, hi uint64) {
 			r.unsettled = false
 			continue
 		}
-		l.replace(part.start, part.end(), []run{part})
+		l.replace(l.touch(part.start), part.start, part.end(), []run{before(), part})
 	}
 }
 
@@ -141,4 +149,4 @@ func (l *layer) subtract(n *node, from, to uint64) {
 }
 
 // What a run and a change take in memory.
-const runBytes, changeBytes = 40, 24
+const runBytes, changeBytes = 32, 24

@@ -6,7 +6,7 @@ import (
 	"strake/internal/layout"
 )
 
-// run is an extent in memory: 40 bytes without a pointer.
+// run is an extent in memory: 32 bytes without a pointer.
 type run struct {
 	start     uint64
 	segment   uint64 // 0: reads as zeros

@@ -1,9 +1,6 @@
 package extent
 
-import (
-	"slices"
-	"sort"
-)
+import "slices"
 
 // keyed is what sorted holds: pointer-free values with a key.
 type keyed interface{ key() uint64 }
@@ -13,7 +10,8 @@ type keyed interface{ key() uint64 }
 // A tree with more levels was not worth its pointers: a layer holds at most a
 // few million runs, that is some ten thousand chunks.
 type sorted[T keyed] struct {
-	chunks [][]T // none is empty
+	chunks [][]T    // none is empty
+	firsts []uint64 // the chunks' first keys, together, so that a search stays in the processor's cache
 	n      int
 }
 
@@ -24,13 +22,28 @@ type spot struct{ c, i int }
 
 // seek gives the first position with a key of at least k.
 func (s *sorted[T]) seek(k uint64) spot {
-	c := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i][0].key() > k }) - 1
-	if c < 0 {
+	lo, hi := 0, len(s.firsts)
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); s.firsts[mid] <= k {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
 		return spot{}
 	}
+	c := lo - 1
 	chunk := s.chunks[c]
-	i := sort.Search(len(chunk), func(i int) bool { return chunk[i].key() >= k })
-	return s.norm(spot{c, i})
+	lo, hi = 0, len(chunk)
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); chunk[mid].key() < k {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return s.norm(spot{c, lo})
 }
 
 // norm turns a position past its chunk's end into the next chunk's first.
@@ -74,7 +87,7 @@ func (s *sorted[T]) find(k uint64) *T {
 func (s *sorted[T]) splice(from, to spot, values ...T) {
 	switch {
 	case len(s.chunks) == 0:
-		s.chunks = append(s.chunks, nil)
+		s.chunks, s.firsts = append(s.chunks, nil), append(s.firsts, 0)
 	case from.c == len(s.chunks): // append to the last chunk
 		from = spot{from.c - 1, len(s.chunks[from.c-1])}
 		to = from
@@ -88,12 +101,15 @@ func (s *sorted[T]) splice(from, to spot, values ...T) {
 			s.n -= len(c)
 		}
 		s.n -= to.i
-		s.chunks[to.c] = s.chunks[to.c][to.i:]
+		s.chunks[to.c] = append(make([]T, 0, chunkLen), s.chunks[to.c][to.i:]...)
 		s.chunks[from.c] = s.chunks[from.c][:from.i]
 		if len(s.chunks[to.c]) == 0 {
 			to.c++
 		}
-		s.chunks = slices.Delete(s.chunks, from.c+1, to.c)
+		s.chunks, s.firsts = slices.Delete(s.chunks, from.c+1, to.c), slices.Delete(s.firsts, from.c+1, to.c)
+		if from.c+1 < len(s.chunks) {
+			s.firsts[from.c+1] = s.chunks[from.c+1][0].key()
+		}
 		to = from
 	}
 	s.n += len(values) - (to.i - from.i)
@@ -114,14 +130,20 @@ func (s *sorted[T]) settleChunk(c int) {
 	chunk := s.chunks[c]
 	switch {
 	case len(chunk) == 0:
-		s.chunks = slices.Delete(s.chunks, c, c+1)
+		s.chunks, s.firsts = slices.Delete(s.chunks, c, c+1), slices.Delete(s.firsts, c, c+1)
+		return
 	case len(chunk) > chunkLen:
 		var parts [][]T
+		var firsts []uint64
 		for size := splitAt(s, c); len(chunk) > 0; chunk = chunk[min(size, len(chunk)):] {
 			parts = append(parts, append(make([]T, 0, chunkLen), chunk[:min(size, len(chunk))]...))
+			firsts = append(firsts, chunk[0].key())
 		}
 		s.chunks = slices.Replace(s.chunks, c, c+1, parts...)
+		s.firsts = slices.Replace(s.firsts, c, c+1, firsts...)
+		return
 	}
+	s.firsts[c] = chunk[0].key()
 }
 
 // splitAt: the last chunk splits near its end, since keys often ascend.
@@ -134,7 +156,7 @@ func splitAt[T keyed](s *sorted[T], c int) int {
 
 // clone gives an independent copy.
 func (s *sorted[T]) clone() sorted[T] {
-	c := sorted[T]{chunks: make([][]T, len(s.chunks)), n: s.n}
+	c := sorted[T]{chunks: make([][]T, len(s.chunks)), firsts: slices.Clone(s.firsts), n: s.n}
 	for i, chunk := range s.chunks {
 		c.chunks[i] = append(make([]T, 0, chunkLen), chunk...)
 	}
