@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzCheck hands replies of a chunk server to a degraded request: what is not
-// refused is the stripe's own header and bytes, and no flipped bit passes.
+// refused under the stripe's own headers is the stripe's own bytes.
 func FuzzCheck(f *testing.F) {
 	m := newMemory(rand.New(rand.NewSource(1)))
 	m.append(f, 1, layout.Geometry{K: 2, M: 2}, 2, 1)
