@@ -2,6 +2,7 @@ package chunkd
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -66,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
-	s.log.Info("chunk server started", "server", s.id, "cell", s.identity.cell, "data", s.dataAddress, "control", s.controlAddress, "devices", len(s.devices))
+	s.log.Info("chunk server started", "server", s.ID(), "cell", fmt.Sprintf("%x", uint64(s.identity.cell)), "data", s.dataAddress, "control", s.controlAddress, "devices", len(s.devices))
 	return s, nil
 }
 
