@@ -1,0 +1,43 @@
+package ctl
+
+import (
+	"github.com/spf13/cobra"
+
+	"strake/chunkd"
+	"strake/client"
+	"strake/internal/tls"
+)
+
+func (a *app) chunkdCommand() *cobra.Command {
+	return group("chunkd", "chunk servers' daemon", a.chunkdServe())
+}
+
+func (a *app) chunkdServe() *cobra.Command {
+	var cfg chunkd.Config
+	var insecure bool
+	c := &cobra.Command{
+		Use: "serve --device DIR", Short: "run a chunk server", Args: exactArgs(0),
+		Example: "  strake chunkd serve --device /mnt/nvme0 --device /mnt/nvme1 --cell a:7400,b:7400,c:7400 --domain zone1/rack7/host3\n" +
+			"  strake chunkd serve --device /tmp/d0 --emulate-device read=60MiB,write=60MiB,iops=4000,latency=100us",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Cell = a.config.Cell
+			cfg.Policy = tls.Policy{Insecure: insecure}
+			cfg.Logger, cfg.Version = a.logger(), Version
+			recoverer := client.NewJanitor(client.Config{Addresses: cfg.Cell, Logger: cfg.Logger})
+			defer recoverer.Close()
+			cfg.Recoverer = recoverer
+			return chunkd.Run(cmd.Context(), cfg)
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&cfg.Devices, "device", nil, "directory of a device; may be given several times")
+	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:7410", "data plane's address")
+	f.StringVar(&cfg.Control, "control", "", "control plane's address (default: the data plane's port + 1000)")
+	f.StringVar(&cfg.Advertise, "advertise", "", "address that clients reach the data plane by (default: --listen)")
+	f.StringVar(&cfg.AdvertiseControl, "advertise-control", "", "address that others reach the control plane by (default: --control)")
+	f.StringVar(&cfg.Domain, "domain", "", "failure domain, zone/rack/host (default: the host's name)")
+	f.StringVar(&cfg.Emulate, "emulate-device", "", "shape each device: read=60MiB,write=60MiB,iops=4000,latency=100us")
+	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
+	_ = c.MarkFlagRequired("device")
+	return c
+}

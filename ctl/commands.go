@@ -1,0 +1,65 @@
+package ctl
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"strake/client"
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
+
+// commands are the top-level commands; their order is the help's.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
+		a.statusCommand(), a.serverCommand(), a.volumeCommand(),
+		a.configCommand(), a.versionCommand(),
+	}
+}
+
+// group makes a noun: a command that only has verbs below it.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("no verb %q; %s --help lists them", args[0], cmd.CommandPath())
+		}
+		return cmd.Help()
+	}}
+	c.AddCommand(verbs...)
+	return c
+}
+
+// exactArgs wants n arguments, named in the usage line.
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usagef("%s wants %d argument(s), got %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// withCell dials the cell, runs f and closes.
+func (a *app) withCell(ctx context.Context, f func(context.Context, *client.Cell) error) error {
+	cell, err := client.Dial(ctx, client.Config{Addresses: a.config.Cell})
+	if err != nil {
+		return err
+	}
+	err = f(ctx, cell)
+	if closeErr := cell.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// withVolume is withCell for a verb on one volume: a name that no volume can have
+// is refused before anything is dialled.
+func (a *app) withVolume(ctx context.Context, op, name string, f func(context.Context, *client.Cell) error) error {
+	if _, err := layout.ParseVolumeName(name); err != nil {
+		return errs.As(err, errs.InvalidArgument, "%s", op).(*errs.Error).
+			WithHint("a name is [tenant/]volume, each part 1 to %d characters of a-z 0-9 . _ -", layout.MaxName)
+	}
+	return a.withCell(ctx, f)
+}

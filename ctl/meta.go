@@ -1,0 +1,91 @@
+package ctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strake/client"
+	"strake/internal/tls"
+	"strake/meta"
+)
+
+// memberTimeout bounds the addition or removal of a metadata server: a new one
+// copies the state first.
+const memberTimeout = time.Minute
+
+func (a *app) metaCommand() *cobra.Command {
+	return group("meta", "metadata servers", a.metaServe(), a.metaAdd(), a.metaRemove())
+}
+
+func (a *app) metaServe() *cobra.Command {
+	var cfg meta.Config
+	var peers string
+	var insecure bool
+	shardLength := size(64 << 20)
+	c := &cobra.Command{
+		Use: "serve --dir DIR", Short: "run a metadata server", Args: exactArgs(0),
+		Long: `Run a metadata server. Give the same command on each of 1, 3 or 5 servers, with all of
+them in --peers: the cell forms once, when all of them answer and are empty. A server
+that comes later waits until it is added: strake meta add ADDRESS.`,
+		Example: "  strake meta serve --dir /var/lib/strake/meta\n" +
+			"  strake meta serve --dir /var/lib/strake/meta --listen a:7400 --peers a:7400,b:7400,c:7400",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.ShardLength = int64(shardLength)
+			cfg.Peers = splitList(peers)
+			cfg.Policy = tls.Policy{Insecure: insecure}
+			cfg.Logger, cfg.Version = a.logger(), Version
+			return meta.Run(cmd.Context(), cfg)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&cfg.Dir, "dir", "", "directory of the Raft log and snapshots, best on a device of its own")
+	f.StringVar(&cfg.Listen, "listen", defaultCell, "address to listen on")
+	f.StringVar(&cfg.Advertise, "advertise", "", "address that others reach it by, its name for ever (default: --listen)")
+	f.StringVar(&peers, "peers", "", "all metadata servers of the cell, this one included (default: this one alone)")
+	f.Var(&shardLength, "shard-length", "longest shard, 4MiB to 1GiB, a power of two; used when the cell forms")
+	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
+	_ = c.MarkFlagRequired("dir")
+	return c
+}
+
+func (a *app) metaAdd() *cobra.Command {
+	return a.memberVerb("add ADDRESS", "add a metadata server that runs and is empty", "added",
+		"  strake meta add d:7400", (*client.Cell).AddMember)
+}
+
+func (a *app) metaRemove() *cobra.Command {
+	return a.memberVerb("rm ADDRESS", "remove a metadata server from the cell", "removed",
+		"  strake meta rm b:7400", (*client.Cell).RemoveMember)
+}
+
+func (a *app) memberVerb(use, short, done, example string, do func(*client.Cell, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: exactArgs(1), Example: example,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withCell(cmd.Context(), func(ctx context.Context, cell *client.Cell) error {
+				ctx, cancel := context.WithTimeout(ctx, memberTimeout)
+				defer cancel()
+				if err := do(cell, ctx, args[0]); err != nil {
+					return err
+				}
+				return a.print(map[string]any{done: args[0]}, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", done, args[0]) })
+			})
+		},
+	}
+}
+
+// splitList splits a comma-separated list and drops empty parts.
+func splitList(s string) []string {
+	var list []string
+	for p := range strings.SplitSeq(s, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}

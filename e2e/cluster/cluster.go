@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"strake/client"
+)
+
+const (
+	// readyTimeout bounds the start of a cell and every wait for a state of it.
+	readyTimeout = 60 * time.Second
+	pollEvery    = 50 * time.Millisecond
+)
+
+// Options describe a cluster.
+type Options struct {
+	Binary  string // the strake command
+	Dir     string // where data and logs go; must exist
+	Meta    int    // metadata servers: 1 (default) or 3
+	Chunkds int    // chunk servers, default 6
+	// ChunkdArgs are added to every chunk server's command line.
+	ChunkdArgs []string
+}
+
+// Cluster is a running cell. Safe for concurrent use.
+type Cluster struct {
+	Metas   []*Process
+	Chunkds []*Process
+	Cell    string // the metadata servers' addresses, as --cell takes them
+
+	opts    Options
+	spawner *spawner
+
+	mu    sync.Mutex
+	extra []*Process // guarded by mu: commands that tests run
+}
+
+// Start starts a cell and waits until it is healthy. Close it.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	if opts.Meta == 0 {
+		opts.Meta = 1
+	}
+	if opts.Chunkds == 0 {
+		opts.Chunkds = 6
+	}
+	c := &Cluster{opts: opts, spawner: newSpawner()}
+	err := c.define()
+	for _, p := range c.Servers() {
+		if err == nil {
+			err = p.start()
+		}
+	}
+	if err == nil {
+		err = c.WaitHealthy(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// define gives every server its name, addresses and directories.
+func (c *Cluster) define() error {
+	ports, err := freePorts(c.opts.Meta + 2*c.opts.Chunkds)
+	if err != nil {
+		return err
+	}
+	next := func() string {
+		p := ports[0]
+		ports = ports[1:]
+		return fmt.Sprintf("127.0.0.1:%d", p)
+	}
+	var cell []string
+	for range c.opts.Meta {
+		cell = append(cell, next())
+	}
+	c.Cell = strings.Join(cell, ",")
+	for i, addr := range cell {
+		name := fmt.Sprintf("meta-%d", i+1)
+		c.Metas = append(c.Metas, c.process(name, addr, "meta", "serve", "--listen", addr, "--peers", c.Cell, "--dir", filepath.Join(c.opts.Dir, name)))
+	}
+	for i := range c.opts.Chunkds {
+		name, data, control := fmt.Sprintf("chunkd-%d", i+1), next(), next()
+		dir := filepath.Join(c.opts.Dir, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		args := []string{"chunkd", "serve", "--cell", c.Cell, "--listen", data, "--control", control,
+			"--device", dir, "--domain", "zone/rack/" + name}
+		c.Chunkds = append(c.Chunkds, c.process(name, data, append(args, c.opts.ChunkdArgs...)...))
+	}
+	return nil
+}
+
+func (c *Cluster) process(name, addr string, args ...string) *Process {
+	return &Process{Name: name, Addr: addr, cluster: c, args: args, log: filepath.Join(c.opts.Dir, name+".log")}
+}
+
+// Servers are all servers, metadata servers first.
+func (c *Cluster) Servers() []*Process { return append(append([]*Process{}, c.Metas...), c.Chunkds...) }
+
+// Spawn runs the strake command in the background, with --cell set. What it
+// writes to stdout goes to the writer, stderr into its log.
+func (c *Cluster) Spawn(name string, stdout io.Writer, args ...string) (*Process, error) {
+	p := c.process(name, "", append(args, "--cell", c.Cell)...)
+	p.stdout = stdout
+	c.mu.Lock()
+	c.extra = append(c.extra, p)
+	c.mu.Unlock()
+	return p, p.start()
+}
+
+// Result is how a command ended.
+type Result struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// Run runs the strake command to its end, with --cell set.
+func (c *Cluster) Run(ctx context.Context, args ...string) (Result, error) {
+	return Command(ctx, c.opts.Binary, append(args, "--cell", c.Cell)...)
+}
+
+// Dial connects to the cell.
+func (c *Cluster) Dial(ctx context.Context) (*client.Cell, error) {
+	return client.Dial(ctx, client.Config{Addresses: c.Cell})
+}
+
+// WaitHealthy waits until all servers are up and the cell says that it is healthy.
+func (c *Cluster) WaitHealthy(ctx context.Context) error {
+	return c.WaitStatus(ctx, "healthy", func(s client.CellStatus) bool {
+		return s.Health == "healthy" && int(s.ServersUp) == len(c.Chunkds)
+	})
+}
+
+// WaitStatus waits until the cell's status is as wanted. It gives up early when a
+// server ended by itself.
+func (c *Cluster) WaitStatus(ctx context.Context, what string, ok func(client.CellStatus) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	var last client.CellStatus
+	for {
+		s, err := c.status(ctx)
+		if err == nil {
+			if last = s; ok(s) {
+				return nil
+			}
+		}
+		if bad := c.complaints(); bad != nil {
+			return bad
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the cell is not %s after %v: %v; last status %+v", what, readyTimeout, err, last)
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+func (c *Cluster) status(ctx context.Context) (client.CellStatus, error) {
+	cell, err := c.Dial(ctx)
+	if err != nil {
+		return client.CellStatus{}, err
+	}
+	defer cell.Close()
+	return cell.Status(ctx)
+}
+
+// Leader gives the metadata server that leads.
+func (c *Cluster) Leader(ctx context.Context) (*Process, error) {
+	s, err := c.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range s.Members {
+		for _, p := range c.Metas {
+			if m.Leader && m.Address == p.Addr {
+				return p, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no metadata server leads: %+v", s.Members)
+}
+
+// complaints are what is wrong with the processes.
+func (c *Cluster) complaints() error {
+	var all []error
+	for _, p := range c.all() {
+		if bad := p.complaint(); bad != "" {
+			all = append(all, fmt.Errorf("%s\n%s", bad, p.Tail(60)))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (c *Cluster) all() []*Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append(c.Servers(), c.extra...)
+}
+
+// Close stops everything that still runs, by pid: commands, chunk servers, then
+// metadata servers. It tells what went wrong with the processes.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	extra := c.extra
+	c.mu.Unlock()
+	bad := c.complaints()
+	for _, group := range [][]*Process{extra, c.Chunkds, c.Metas} {
+		for _, p := range group {
+			p.end(syscall.SIGTERM)
+		}
+		deadline := time.After(stopTimeout)
+		for _, p := range group {
+			if !p.Running() {
+				continue
+			}
+			select {
+			case <-p.Ended():
+			case <-deadline:
+				p.end(syscall.SIGQUIT)
+				<-p.Ended()
+				bad = errors.Join(bad, fmt.Errorf("%s did not stop within %v\n%s", p.Name, stopTimeout, p.Tail(200)))
+			}
+		}
+	}
+	c.spawner.close()
+	return bad
+}
