@@ -119,6 +119,9 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	if errs.KindOf(c.Err) == errs.StaleEpoch && f.v.w != nil {
 		f.v.lose(errs.New(errs.StaleEpoch, "write "+f.v.name, "a newer writer holds the volume"))
 	}
+	if c.Err == nil && c.Reply.Generation != c.body.Shard.Generation {
+		c.Err = errs.New(errs.StaleGeneration, "", "shard %v has generation %d, its placement says %d", c.body.Shard.ShardKey, c.Reply.Generation, c.body.Shard.Generation)
+	}
 	verdict := c.req.Check(c.ReplyMeta, c.Into, c.Err)
 	f.act(ctx, f.op.Replied(c.id, verdict))
 }

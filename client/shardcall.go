@@ -118,7 +118,7 @@ func (c *shardCall) try(conn transport.Conn) error {
 	if c.canceled {
 		return errs.New(errs.Canceled, "", "not needed any more")
 	}
-	if err := conn.Submit(&c.Call); err != nil {
+	if err := submit(conn, &c.Call); err != nil {
 		return err
 	}
 	c.conn = conn

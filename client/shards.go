@@ -33,19 +33,25 @@ func newShardServers(c *Cell) *shardServers {
 
 func (s *shardServers) close() { s.pool.Close() }
 
+// submit sends a call over a connection, under the token that it gave.
+func submit(conn transport.Conn, call *transport.Call) error {
+	call.Request.Token = conn.Peer().Handle
+	return conn.Submit(call)
+}
+
 // submit sends a call to a server. call.Done runs exactly once, also when the
 // server can't be reached; it may run before submit returns. It waits for
 // nothing: a connection that has to be made is made in the background.
 func (s *shardServers) submit(ctx context.Context, server layout.ServerID, call *transport.Call) {
 	if a, ok := s.cell.places.address(server); ok {
-		if conn, ok := s.pool.Peek(a.data, layout.ClassDefault); ok && conn.Submit(call) == nil {
+		if conn, ok := s.pool.Peek(a.data, layout.ClassDefault); ok && submit(conn, call) == nil {
 			return
 		}
 	}
 	go func() {
 		conn, err := s.connect(ctx, server)
 		if err == nil {
-			err = conn.Submit(call)
+			err = submit(conn, call)
 		}
 		if err != nil {
 			call.Err = err
@@ -74,7 +80,7 @@ func (s *shardServers) do(ctx context.Context, server layout.ServerID, call *tra
 	}
 	done := make(chan struct{})
 	call.Done = func(*transport.Call) { close(done) }
-	if err := conn.Submit(call); err != nil {
+	if err := submit(conn, call); err != nil {
 		return err
 	}
 	select {

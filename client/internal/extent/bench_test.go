@@ -2,11 +2,9 @@ package extent
 
 import (
 	"math/rand"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -127,17 +125,6 @@ func heap() int64 {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapAlloc)
-}
-
-func rss() int {
-	b, _ := os.ReadFile("/proc/self/status")
-	for _, l := range strings.Split(string(b), "\n") {
-		if f := strings.Fields(l); len(f) > 1 && f[0] == "VmHWM:" {
-			n, _ := strconv.Atoi(f[1])
-			return n >> 10
-		}
-	}
-	return 0
 }
 
 // BenchmarkOpenTebibyte: a 1 TiB volume in 4 MiB pieces; bar 1 s and 64 MiB.

@@ -84,9 +84,9 @@ func (r run) row() row {
 // encoding is canonical. Nothing reads a node that was not checked.
 func (n *node) check(first uint64) error {
 	var s span
-	next := first
+	next, cols := first, n.columns()
 	for i := range n.rows {
-		r := n.row(i, n.columns())
+		r := n.row(i, cols)
 		s.add(&r)
 		if r[0] < next {
 			return bad("row %d has key %d, below %d", i, r[0], next)
@@ -97,7 +97,7 @@ func (n *node) check(first uint64) error {
 		}
 		next = end
 	}
-	if !n.canonical(&s, n.columns()) {
+	if !n.canonical(&s, cols) {
 		return bad("not the canonical encoding")
 	}
 	return nil

@@ -115,30 +115,28 @@ func (c *copyOf) add(st Stripe, i layout.ShardIndex) error {
 	return nil
 }
 
-// judge applies R1. Of a copy whose header nobody can read, the parity shards
-// take part for sure.
+// judge applies R1. Of a copy whose header nobody can read, all parity shards
+// take part and at least one data shard.
 func (c *copyOf) judge() {
-	parts, need := c.seg.Geometry.ParityMask(), layout.MaxShards
-	if c.header != nil {
-		parts, need = c.header.Participants(), c.header.Shape.Data.Count()
-	}
-	var doubt layout.Mask
-	for p := parts &^ c.have; p != 0; p &= p - 1 {
-		i, _ := p.Nth(0)
-		if sh := &c.seg.Shards[i]; sh.State == Listed && !sh.lists(c.seq) {
+	never := c.seg.shards(func(sh *Shard) bool { return sh.State == Listed && !sh.lists(c.seq) })
+	if c.header == nil {
+		g := c.seg.Geometry
+		if never&g.ParityMask() != 0 || never&g.DataMask() == g.DataMask() {
 			c.verdict = falls
 			return
 		}
-		doubt = doubt.With(i)
-	}
-	if c.have.Count() >= need {
-		c.verdict = stands
+		c.blocked = c.seg.block(nil, (g.DataMask()|g.ParityMask())&^never, c.seq)
 		return
 	}
-	if c.header == nil {
-		doubt |= c.seg.shards(func(sh *Shard) bool { return sh.lists(c.seq) })
+	parts := c.header.Participants()
+	switch {
+	case never&parts != 0:
+		c.verdict = falls
+	case c.have.Count() >= c.header.Shape.Data.Count():
+		c.verdict = stands
+	default:
+		c.blocked = c.seg.block(nil, parts&^c.have, c.seq)
 	}
-	c.blocked = c.seg.block(nil, doubt, c.seq)
 }
 
 // find gives what the shard lists of a seq. Lists are ascending.

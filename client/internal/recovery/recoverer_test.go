@@ -193,6 +193,9 @@ func (r *recoverer) close() {
 	for i := range r.plan.Seals {
 		if s := w.cell.Segments[r.plan.Seals[i].Segment]; s.Seal == nil {
 			s.Seal = &r.plan.Seals[i]
+			if err := w.finalize(s); err != nil && r.fault == nil && r.away() <= int(w.g.M) {
+				r.fault = err
+			}
 		}
 	}
 	if r.plan.Cut < w.floor {

@@ -8,8 +8,7 @@ import (
 )
 
 // reference decides as the model does, slowly and obviously, and each of its
-// rules can be switched off. It makes no tail: it takes Decide's where the
-// outcome is the same, else all that stands.
+// rules can be switched off.
 func reference(off string) decider {
 	return func(in recovery.Input) (recovery.Plan, error) {
 		if off == "never" {
@@ -61,7 +60,7 @@ type ref struct {
 	off                 string
 	stands, fell, stuck map[layout.Seq]bool
 	lists               [][]*stripe.Header // what counts, by segment
-	top                 layout.Seq
+	top, flushed        layout.Seq
 }
 
 // tooFew: more than m shards didn't give a list.
@@ -111,6 +110,7 @@ func (r *ref) copyOf(s recovery.Segment, q layout.Seq) (byte, *stripe.Header) {
 			listed = true
 			if st.Header != nil {
 				h = st.Header
+				r.flushed = max(r.flushed, h.Flushed)
 			}
 		}
 	}
@@ -121,9 +121,14 @@ func (r *ref) copyOf(s recovery.Segment, q layout.Seq) (byte, *stripe.Header) {
 	if h != nil {
 		parts, need = h.Participants(), h.Shape.Data.Count()
 	}
-	have := 0
+	have, dataNever := 0, 0
 	for i, sh := range s.Shards {
 		st, ok := find(sh, q)
+		if h == nil && i < int(s.Geometry.K) && !ok && sh.State == recovery.Listed {
+			if dataNever++; dataNever == int(s.Geometry.K) {
+				return 'f', nil // some data shard takes part
+			}
+		}
 		switch {
 		case !parts.Has(layout.ShardIndex(i)):
 		case ok && st.Header != nil:
@@ -178,8 +183,33 @@ func (r *ref) finish(cut layout.Seq) recovery.Plan {
 		}
 		p.Seals = append(p.Seals, seal)
 	}
-	if real, err := recovery.Decide(r.in); err == nil && real.Cut == cut {
-		p.Tail, p.Flushed = real.Tail, real.Flushed
+	p.Flushed = max(r.flushed, r.in.LastCut)
+	for _, s := range r.in.Sealed {
+		p.Flushed = max(p.Flushed, s.Last)
+	}
+	for q := p.Flushed + 1; q <= cut; q++ {
+		if t, ok := r.tail(q); ok {
+			p.Tail = append(p.Tail, t)
+		}
 	}
 	return p
+}
+
+// tail is the latest counted copy of q, if some participant may lack it.
+func (r *ref) tail(q layout.Seq) (t recovery.Tail, ok bool) {
+	for i, list := range r.lists {
+		for _, h := range list {
+			newer := t.Header == nil || h.Epoch > t.Header.Epoch || h.Epoch == t.Header.Epoch && h.Segment > t.Header.Segment
+			if h.Seq != q || !newer {
+				continue
+			}
+			t = recovery.Tail{Header: h, Segment: h.Segment}
+			for j, sh := range r.in.Segments[i].Shards {
+				if st, ok := find(sh, q); ok && st.Header != nil {
+					t.Have = t.Have.With(layout.ShardIndex(j))
+				}
+			}
+		}
+	}
+	return t, t.Header != nil && t.Have != t.Header.Participants()
 }

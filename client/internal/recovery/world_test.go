@@ -157,9 +157,6 @@ func (w *world) contents() error {
 		if s.Seal == nil {
 			continue
 		}
-		if err := w.finalize(s); err != nil {
-			return err
-		}
 		for _, h := range w.headersOf(s) {
 			if s.Seal.Count > 0 && h.Seq <= s.Seal.Last {
 				headers = append(headers, h)

@@ -30,7 +30,8 @@ func (c *Core) Appended(now time.Duration, r Reply, err error) {
 	case !c.sameLife(now, sh, r.Incarnation):
 		c.leaveAll(now, func(s *segment) bool { return s == e.seg })
 	case e.seg != nil: // not left just now, on the news of another segment's device
-		c.answered(now, sh.device.server, &sh.device.server.appends, e.sentAt)
+		c.peers.answered(sh.device.server, e.sentAt)
+		sh.device.server.appends.add(now, now-e.sentAt)
 		c.store(e, sh, r.Shard)
 	}
 	c.step(now)
@@ -81,10 +82,4 @@ func (s *segment) olderLife(d *device) bool {
 		}
 	}
 	return false
-}
-
-// answered keeps the statistics of an answer.
-func (c *Core) answered(now time.Duration, s *server, l *latency, sentAt time.Duration) {
-	l.add(now, now-sentAt)
-	s.answeredSent = max(s.answeredSent, sentAt)
 }

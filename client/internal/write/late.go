@@ -7,35 +7,39 @@ import (
 )
 
 // scan looks for participants that are late and asks for a move from their
-// servers. What was refused as overloaded goes again here.
+// servers.
 func (c *Core) scan(now time.Duration) {
 	c.scanAt = now + scanEvery
-	for _, s := range c.peers.order {
-		if !s.asked && now >= s.moveAt && now >= c.moveAt && c.late(now, s) {
-			s.asked = true
-			c.do(Action{Kind: RequestMove, Server: s.id})
+	c.eachLate(now, func(v *server) {
+		if !v.asked && now >= v.moveAt && now >= c.moveAt {
+			v.asked = true
+			c.do(Action{Kind: RequestMove, Server: v.id})
+		}
+	})
+}
+
+// eachLate calls f with the server of each participant that owes an answer for
+// longer than it may.
+func (c *Core) eachLate(now time.Duration, f func(*server)) {
+	for _, e := range c.flight {
+		for p := e.parts &^ e.stored; p != 0; p &= p - 1 {
+			i, _ := p.Nth(0)
+			if v := e.seg.shards[i].device.server; c.overdue(now, v, &v.appends, e.sentAt) {
+				f(v)
+			}
+		}
+	}
+	for _, d := range c.round {
+		if c.overdue(now, d.server, &d.server.syncs, d.sentAt) {
+			f(d.server)
 		}
 	}
 }
 
 // late tells whether a server owes an answer for longer than it may.
-func (c *Core) late(now time.Duration, v *server) bool {
-	for _, e := range c.flight {
-		if !c.overdue(now, v, &v.appends, e.sentAt) {
-			continue
-		}
-		for p := e.parts &^ e.stored; p != 0; p &= p - 1 {
-			if i, _ := p.Nth(0); e.seg.shards[i].device.server == v {
-				return true
-			}
-		}
-	}
-	for _, d := range c.round {
-		if d.server == v && c.overdue(now, v, &v.syncs, d.sentAt) {
-			return true
-		}
-	}
-	return false
+func (c *Core) late(now time.Duration, v *server) (late bool) {
+	c.eachLate(now, func(o *server) { late = late || o == v })
+	return late
 }
 
 // overdue: past a few times the server's recent p99, provided that others have

@@ -176,8 +176,10 @@ func (c *Core) abort(err error) {
 			c.close(s, left)
 		}
 	}
-	for _, s := range c.closed {
-		s.live = 0
+	for _, list := range [][]*segment{c.open, c.closed} {
+		for _, s := range list {
+			s.live, s.flight = 0, 0
+		}
 	}
 	c.do(Action{Kind: Aborted, Err: err})
 }

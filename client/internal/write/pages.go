@@ -20,7 +20,7 @@ func (c *Core) gatherPages(s *segment, st *Stripe) layout.Shape {
 		p := c.pending.at(0)
 		n := layout.BlockCount(p.r.Count)
 		at := pageAt(end, n, unit)
-		if at+n > k*unit {
+		if n > unit || at+n > k*unit {
 			break
 		}
 		st.Pieces = append(st.Pieces, Piece{p.write, 0, n, at})
@@ -71,7 +71,7 @@ func (c *Core) packs(k, unit layout.BlockCount) bool {
 	end := layout.BlockCount(0)
 	for i := 0; i < c.pending.len(); i++ {
 		n := layout.BlockCount(c.pending.at(i).r.Count)
-		if end = pageAt(end, n, unit) + n; end > k*unit {
+		if end = pageAt(end, n, unit) + n; n > unit || end > k*unit {
 			return false
 		}
 	}

@@ -56,7 +56,10 @@ func (c *Core) forMoved(now time.Duration, e *entry) *segment {
 	if c.lastK != 0 {
 		g.K = min(g.K, c.lastK)
 	}
-	c.needLength = layout.ShardOffset(g.ShapeFor(e.blocks(), seq).Unit)
+	for i := 0; i < c.moving.len(); i++ { // one that any of those that wait fits in
+		d := *c.moving.at(i)
+		c.needLength = max(c.needLength, layout.ShardOffset(g.ShapeFor(d.blocks(), d.stripe.Seq()).Unit))
+	}
 	return nil
 }
 

@@ -10,13 +10,12 @@ import (
 
 // server is what the core knows of one chunk server.
 type server struct {
-	id           layout.ServerID
-	appends      latency
-	syncs        latency
-	avoidUntil   time.Duration
-	asked        bool          // a RequestMove is under way
-	moveAt       time.Duration // no RequestMove before
-	answeredSent time.Duration // the latest request that it answered was sent then
+	id         layout.ServerID
+	appends    latency
+	syncs      latency
+	avoidUntil time.Duration
+	asked      bool          // a RequestMove is under way
+	moveAt     time.Duration // no RequestMove before
 }
 
 // device is what the core knows of one device.
@@ -34,6 +33,13 @@ type peers struct {
 	servers map[layout.ServerID]*server
 	devices map[layout.DeviceID]*device
 	order   []*server // ascending, for walks in a fixed order
+	newest  [2]answer // the two servers that answered the latest requests
+}
+
+// answer is a server and when the latest request that it answered was sent.
+type answer struct {
+	server *server
+	sentAt time.Duration
 }
 
 func (p *peers) device(s Shard) *device {
@@ -57,7 +63,7 @@ func (p *peers) server(id layout.ServerID) *server {
 	if p.servers == nil {
 		p.servers = make(map[layout.ServerID]*server)
 	}
-	s = &server{id: id, answeredSent: -1}
+	s = &server{id: id}
 	p.servers[id] = s
 	at, _ := slices.BinarySearchFunc(p.order, id, func(o *server, id layout.ServerID) int {
 		return cmp.Compare(o.id, id)
@@ -80,10 +86,24 @@ func (p *peers) avoided(now time.Duration) (out []layout.ServerID) {
 // at or after at: only then does silence say something of this server, and not
 // of ourselves or of the network.
 func (p *peers) othersAnswered(s *server, at time.Duration) bool {
-	for _, o := range p.order {
-		if o != s && o.answeredSent >= at {
+	for _, a := range p.newest {
+		if a.server != nil && a.server != s && a.sentAt >= at {
 			return true
 		}
 	}
 	return false
+}
+
+// answered notes that s answered what was sent at sentAt.
+func (p *peers) answered(s *server, sentAt time.Duration) {
+	first, second := &p.newest[0], &p.newest[1]
+	switch {
+	case first.server == s:
+		first.sentAt = max(first.sentAt, sentAt)
+	case first.server == nil || sentAt > first.sentAt:
+		*second = *first
+		*first = answer{s, sentAt}
+	case second.server == nil || sentAt > second.sentAt:
+		*second = answer{s, sentAt}
+	}
 }

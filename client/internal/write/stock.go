@@ -108,10 +108,10 @@ func (c *Core) notGranted(now time.Duration, urgent bool, err error) {
 func (c *Core) checkGrant(segments []Segment) error {
 	bad := func(g Segment, format string, args ...any) error {
 		args = append([]any{g.ID}, args...)
-		return errs.New(errs.InvalidArgument, "allocate segments", "segment %d: "+format, args...)
+		return errs.New(errs.InvalidArgument, "", "segment %d: "+format, args...)
 	}
 	if len(segments) == 0 {
-		return errs.New(errs.Unavailable, "allocate segments", "none came")
+		return errs.New(errs.Unavailable, "", "none came")
 	}
 	for _, g := range segments {
 		switch {

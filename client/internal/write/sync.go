@@ -125,7 +125,8 @@ func (c *Core) Synced(now time.Duration, id SyncID, err error) {
 	d.sync, c.round = nil, remove(c.round, d)
 	first := s.covers[0]
 	if f == none {
-		c.answered(now, d.server, &d.server.syncs, d.sentAt)
+		c.peers.answered(d.server, d.sentAt)
+		d.server.syncs.add(now, now-d.sentAt)
 		for _, m := range s.covers {
 			sh := &m.seg.shards[m.shard]
 			sh.synced = max(sh.synced, m.stored)
