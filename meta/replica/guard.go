@@ -34,7 +34,8 @@ type guard struct {
 
 	mu     sync.Mutex
 	failed error // guarded by mu: the first failure
-	isBorn bool  // guarded by mu
+	isBorn bool  // guarded by mu: there is, or was, raft state here
+	formed bool  // guarded by mu: the log holds, or held, a command
 }
 
 var (
@@ -105,6 +106,23 @@ func (g *guard) mark() error {
 	return g.born()
 }
 
+// note remembers that a command was seen.
+func (g *guard) note(entry *raft.Log) {
+	if entry.Type != raft.LogCommand {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.formed = true
+}
+
+// history tells whether there ever was raft state here, and a command in it.
+func (g *guard) history() (born, formed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.isBorn, g.formed
+}
+
 // StoreLog implements raft.LogStore.
 func (g *guard) StoreLog(entry *raft.Log) error { return g.StoreLogs([]*raft.Log{entry}) }
 
@@ -113,6 +131,7 @@ func (g *guard) StoreLogs(entries []*raft.Log) error {
 	sealed := make([]*raft.Log, len(entries))
 	for i, e := range entries {
 		sealed[i] = seal(e)
+		g.note(e)
 	}
 	return g.write("write the log", func() error { return g.below.StoreLogs(sealed) })
 }
@@ -127,8 +146,12 @@ func (g *guard) Set(key, value []byte) error {
 	return g.write("write term and vote", func() error { return g.below.Set(key, sealValue(key, value)) })
 }
 
-// SetUint64 implements raft.StableStore.
+// SetUint64 implements raft.StableStore. raft writes term 0 when it starts with
+// nothing; that is no state yet, and must not make the directory a member's.
 func (g *guard) SetUint64(key []byte, value uint64) error {
+	if old, err := g.GetUint64(key); err == nil && old == value && value == 0 {
+		return nil
+	}
 	return g.Set(key, binary.LittleEndian.AppendUint64(nil, value))
 }
 

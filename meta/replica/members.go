@@ -55,6 +55,7 @@ func (r *Replica) AddMember(ctx context.Context, addr string) error {
 		return err
 	}
 	if _, ok := r.member(addr); !ok {
+		r.peers.forget(raft.ServerID(addr))
 		err := r.await(func() raft.Future { return r.raft.AddNonvoter(raft.ServerID(addr), raft.ServerAddress(addr), 0, 0) })
 		if err != nil {
 			return r.typed(err, "add member "+addr)

@@ -91,6 +91,19 @@ func (r *Replica) HasState() bool { return r.disk.state }
 // no longer knows what it voted for and what it acknowledged.
 func (r *Replica) Wiped() bool { return r.disk.lost }
 
+// Empty tells whether this directory never held raft state, up to now.
+func (r *Replica) Empty() bool {
+	born, _ := r.disk.guard.history()
+	return !born
+}
+
+// Formed tells whether a command was ever seen here: then the group may have
+// acknowledged something.
+func (r *Replica) Formed() bool {
+	_, formed := r.disk.guard.history()
+	return formed
+}
+
 // Start joins the group: with the state on disk, or empty, to be filled by the
 // leader. With members it first makes the group of them; for that the directory
 // must be empty.

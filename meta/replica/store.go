@@ -27,6 +27,7 @@ const rejoinHint = "this server's state is damaged; to rejoin as new: strake met
 
 // disk is all that one member keeps: the log, snapshots and the marker.
 type disk struct {
+	id    string
 	fs    vfs.FS
 	lock  vfs.Lock
 	wal   *wal.WAL
@@ -42,7 +43,7 @@ type disk struct {
 // openDisk opens a member's directory and reads all of it once: a server whose
 // log or newest snapshot is damaged refuses to start.
 func openDisk(opts Options) (*disk, error) {
-	d := &disk{fs: opts.FS}
+	d := &disk{id: opts.ID, fs: opts.FS}
 	if err := d.open(opts); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
@@ -119,11 +120,19 @@ func (d *disk) check() error {
 		return errs.New(errs.Corrupt, "read the log", "it starts at entry %d and the newest snapshot ends at %d", first, covered).
 			WithHint("%s", rejoinHint)
 	}
+	if has { // a crash may have come between the first state and the marker
+		if err := d.mark(d.id, 0); err != nil {
+			return err
+		}
+		d.guard.isBorn = true
+	}
+	d.guard.formed = covered > 0
 	var entry raft.Log
 	for i := first; i <= last && i > 0; i++ {
 		if err := d.guard.GetLog(i, &entry); err != nil {
 			return errs.Wrap(err, "read the log").(*errs.Error).WithHint("%s", rejoinHint)
 		}
+		d.guard.note(&entry)
 	}
 	return nil
 }

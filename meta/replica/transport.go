@@ -42,10 +42,10 @@ type transport struct {
 
 // AppendEntries implements raft.Transport. Heartbeats come this way.
 func (t *transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	round := t.peers.round()
+	round, begun := t.peers.round(), time.Now()
 	err := t.NetworkTransport.AppendEntries(id, target, args, resp)
 	if err == nil {
-		t.peers.answered(id, round, args.Term, resp)
+		t.peers.answered(id, begun, round, args.Term, resp)
 	}
 	return err
 }
@@ -59,7 +59,8 @@ type peers struct {
 
 type peer struct {
 	last  uint64    // the last entry of its log
-	at    time.Time // of its last answer
+	at    time.Time // of its last answer; zero when there was none
+	since time.Time // answers to requests that were sent earlier do not count
 	round uint64    // the newest round that was begun before a request that it granted
 	term  uint64    // of that request
 }
@@ -81,11 +82,23 @@ func (p *peers) begin() uint64 {
 	return p.now
 }
 
-// answered notes an answer to a request of a term that was sent after round began.
-func (p *peers) answered(id raft.ServerID, round, term uint64, resp *raft.AppendEntriesResponse) {
+// forget begins a server's record anew: the next server of this name may be
+// another one, with an empty log.
+func (p *peers) forget(id raft.ServerID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[id] = peer{since: time.Now()}
+}
+
+// answered notes an answer to a request of a term that was sent at begun, after
+// round began.
+func (p *peers) answered(id raft.ServerID, begun time.Time, round, term uint64, resp *raft.AppendEntriesResponse) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.known[id]
+	if begun.Before(k.since) {
+		return
+	}
 	k.last, k.at = resp.LastLog, time.Now()
 	if resp.Success && resp.Term == term && term >= k.term {
 		k.round, k.term = max(round, k.round), term
@@ -98,7 +111,7 @@ func (p *peers) of(id raft.ServerID) (peer, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, ok := p.known[id]
-	return k, ok
+	return k, ok && !k.at.IsZero()
 }
 
 // confirm tells whether a majority of the voters, the leader among them, granted

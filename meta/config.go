@@ -1,0 +1,99 @@
+package meta
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/internal/tls"
+	"strake/internal/vfs"
+	"strake/meta/replica"
+	"strake/meta/server"
+)
+
+// maxPeers bounds the servers that form a cell.
+const maxPeers = 9
+
+// Config says how a metadata server runs.
+type Config struct {
+	// Listen is the HOST:PORT for everything: the API and raft.
+	Listen string
+	// Advertise is the HOST:PORT by which the others reach this server, its name
+	// for ever; empty: what it listens on.
+	Advertise string
+	// Dir is the server's own directory; it is made when it is missing.
+	Dir string
+	// Peers are the advertised addresses of the servers that form the cell, the
+	// same list on each of them; empty: this one alone. Once the cell has
+	// formed, its own record of its members counts.
+	Peers []string
+
+	Policy      tls.Policy
+	Logger      *slog.Logger
+	Version     string        // of the program, for people
+	ShardLength int64         // of a cell that forms, in bytes; 0: layout.DefaultShardLength
+	SessionTTL  time.Duration // 0: 6 s
+
+	// FS stands in for Dir where it is set; Timing and Raft shorten times. For tests.
+	FS     vfs.FS
+	Timing server.Timing
+	Raft   replica.Timing
+}
+
+// check refuses what can't work and fills in what was left out. bound is the
+// address that the server listens on.
+func (c Config) check(bound net.Addr) (Config, error) {
+	if c.Advertise == "" {
+		c.Advertise = bound.String()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(c.Peers) == 0 {
+		c.Peers = []string{c.Advertise}
+	}
+	c.Peers = slices.Clone(c.Peers)
+	slices.Sort(c.Peers)
+	if len(c.Peers) > maxPeers {
+		return c, errs.New(errs.InvalidArgument, "start", "%d peers, at most %d are allowed", len(c.Peers), maxPeers)
+	}
+	if len(slices.Compact(slices.Clone(c.Peers))) != len(c.Peers) {
+		return c, errs.New(errs.InvalidArgument, "start", "a peer stands twice in the list")
+	}
+	for _, a := range append([]string{c.Advertise}, c.Peers...) {
+		if host, port, err := net.SplitHostPort(a); err != nil || port == "" || port == "0" || host == "" {
+			return c, errs.New(errs.InvalidArgument, "start", "%q is not an address that others can reach", a).
+				WithHint("give HOST:PORT")
+		}
+	}
+	if c.ShardLength == 0 {
+		c.ShardLength = layout.DefaultShardLength
+	}
+	if c.ShardLength < layout.FirstShardLength || c.ShardLength > layout.MaxShardLength || c.ShardLength&(c.ShardLength-1) != 0 {
+		return c, errs.New(errs.InvalidArgument, "start", "shard length %d: a power of two from %d to %d is wanted",
+			c.ShardLength, layout.FirstShardLength, layout.MaxShardLength)
+	}
+	if c.SessionTTL != 0 {
+		c.Timing.SessionTTL = c.SessionTTL
+	}
+	return c, nil
+}
+
+// open gives the file system of the server's directory.
+func (c Config) open() (vfs.FS, error) {
+	if c.FS != nil {
+		return c.FS, nil
+	}
+	if c.Dir == "" {
+		return nil, errs.New(errs.InvalidArgument, "start", "no directory").WithHint("give --dir DIRECTORY")
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, errs.As(err, errs.InvalidArgument, "make the directory")
+	}
+	fs, err := vfs.NewOS(c.Dir)
+	return fs, errs.As(err, errs.InvalidArgument, "open the directory")
+}

@@ -1,0 +1,206 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"strake/internal/dial"
+	"strake/internal/errs"
+	"strake/internal/vfs"
+	"strake/meta/replica"
+	"strake/meta/replica/mux"
+	"strake/meta/server"
+	"strake/meta/state"
+	"strake/proto/pb"
+)
+
+// graceful bounds how long Close waits for calls under way.
+const graceful = time.Second
+
+// unknownCell is what Peek gives for a server that holds commands of a cell but
+// has not applied the one that names it.
+const unknownCell = ^uint64(0)
+
+// Server is a running metadata server.
+type Server struct {
+	cfg     Config
+	pool    *dial.Pool
+	mux     *mux.Mux
+	grpc    *grpc.Server
+	machine *server.Machine
+	replica *replica.Replica
+	api     *server.Server
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // join and the gRPC server
+	fatal  chan error     // holds the first reason to end
+	once   sync.Once      // Close
+
+	mu  sync.Mutex
+	why string // guarded by mu: why this server is in no cell yet
+}
+
+// Run runs a metadata server until ctx ends or the server can't go on; the
+// error is nil only in the first case. The process must end then: after a
+// failure of the log something may still hang in the disk.
+func Run(ctx context.Context, cfg Config) error {
+	s, err := Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return s.Close()
+	case err := <-s.fatal:
+		return errors.Join(err, s.Close())
+	}
+}
+
+// Start starts a metadata server. It returns when the server listens; the cell
+// may form later. ctx bounds the start alone. Errors: Busy for a port or a
+// directory in use, Corrupt for a damaged directory, InvalidArgument,
+// PermissionDenied for an address beyond loopback.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	below, err := cfg.Policy.Listen(ctx, cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err = cfg.check(below.Addr())
+	var fs vfs.FS
+	if err == nil {
+		fs, err = cfg.open()
+	}
+	if err != nil {
+		return nil, errors.Join(err, below.Close())
+	}
+	s := &Server{cfg: cfg, pool: dial.NewPool(cfg.Policy), mux: mux.New(below), fatal: make(chan error, 1), why: "this server is starting"}
+	if err := s.build(fs); err != nil {
+		s.mux.Close()
+		s.pool.Close()
+		return nil, err
+	}
+	return s, s.run()
+}
+
+// build connects state machine, replica and API.
+func (s *Server) build(fs vfs.FS) (err error) {
+	s.machine = server.NewMachine(s.happened)
+	s.replica, err = replica.Open(replica.Options{
+		ID: s.cfg.Advertise, FS: fs, Machine: s.machine, Listener: s.mux.Raft(), Dial: s.cfg.Policy.Dial,
+		Lead:  func(ctx context.Context, term uint64) { s.api.Lead(ctx, term) },
+		Fatal: s.fail, Logger: s.cfg.Logger, Timing: s.cfg.Raft,
+	})
+	if err != nil {
+		return err
+	}
+	s.api = server.New(server.Options{
+		Replica: s.replica, Machine: s.machine, Pool: s.pool, Peek: s.peek, Waiting: s.waiting,
+		ShardLength: s.cfg.ShardLength, Logger: s.cfg.Logger, Timing: s.cfg.Timing,
+	})
+	s.grpc = grpc.NewServer(append(s.cfg.Policy.ServerOptions(), s.api.Options()...)...)
+	pb.RegisterMetaServer(s.grpc, s.api)
+	return nil
+}
+
+// run starts the goroutines.
+func (s *Server) run() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.wg.Go(func() { s.grpc.Serve(s.mux.GRPC()) })
+	if s.replica.HasState() {
+		s.waitFor("no leader was heard of yet")
+		if err := s.replica.Start(nil); err != nil {
+			return errors.Join(err, s.Close())
+		}
+	} else {
+		s.wg.Go(func() { s.join(ctx) })
+	}
+	s.cfg.Logger.Info("metadata server started", "peer", s.cfg.Advertise, "dir", s.cfg.Dir)
+	return nil
+}
+
+// happened passes what commands changed on to the API, and makes the marker
+// name the cell.
+func (s *Server) happened(events []state.Event) {
+	for _, e := range events {
+		if formed, ok := e.(state.CellFormed); ok {
+			if err := s.replica.SetCell(uint64(formed.Cell)); err != nil {
+				s.fail(errs.Wrap(err, "mark the directory"))
+			}
+		}
+	}
+	s.api.Happened(events)
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.mux.GRPC().Addr() }
+
+// Fatal gives the reason when the server can't go on.
+func (s *Server) Fatal() <-chan error { return s.fatal }
+
+// fail says, once, that the server can't go on.
+func (s *Server) fail(err error) {
+	select {
+	case s.fatal <- err:
+	default:
+	}
+}
+
+// peek says what this server is.
+func (s *Server) peek() *pb.PeekReply {
+	p := &pb.PeekReply{
+		Id: s.cfg.Advertise, Empty: s.replica.Empty(), Wiped: s.replica.Wiped() && !s.replica.Formed(),
+		Cell: uint64(s.machine.View().Cell().ID), Leader: s.replica.Leader(), Peers: s.cfg.Peers, Version: s.cfg.Version,
+	}
+	if p.Cell == 0 && s.replica.Formed() {
+		p.Cell = unknownCell
+	}
+	return p
+}
+
+func (s *Server) waiting() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.why
+}
+
+// waitFor notes why this server is in no cell yet.
+func (s *Server) waitFor(why string) {
+	s.mu.Lock()
+	changed := s.why != why
+	s.why = why
+	s.mu.Unlock()
+	if changed {
+		s.cfg.Logger.Info("waiting for the cell", "err", why)
+	}
+}
+
+// Close stops the server: controllers first, then leadership is handed on, then
+// calls under way get a second to end.
+func (s *Server) Close() (err error) {
+	s.once.Do(func() {
+		s.cancel()
+		err = s.replica.Close()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.grpc.GracefulStop()
+		}()
+		select {
+		case <-done:
+		case <-time.After(graceful):
+			s.grpc.Stop()
+			<-done
+		}
+		err = errors.Join(err, s.mux.Close())
+		s.wg.Wait()
+		s.pool.Close()
+		s.cfg.Logger.Info("metadata server stopped", "peer", s.cfg.Advertise)
+	})
+	return err
+}

@@ -1,0 +1,158 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/meta/state"
+	"strake/proto/pb"
+)
+
+// allocateTries bounds how often one call chooses again after a device failed.
+const allocateTries = 4
+
+// AllocateSegments implements pb.MetaServer. The choice is one Raft entry, the
+// record that all shards exist is a second; in between the shards are created
+// in parallel. Segments of which one could not be created are dropped, and
+// others are placed without the device that failed.
+func (s *Server) AllocateSegments(ctx context.Context, r *pb.AllocateSegmentsRequest) (*pb.AllocateSegmentsReply, error) {
+	cmd := state.AllocateSegments{
+		ID: state.CommandID(r.GetCommand()), Session: sessionID(r.GetSession()), Volume: layout.VolumeID(r.GetVolume()),
+		Epoch: layout.Epoch(r.GetEpoch()), Map: r.GetMap(), Count: r.GetCount(), ShardLength: layout.ShardOffset(r.GetShardLength()),
+	}
+	if err := s.checkAllocate(cmd); err != nil {
+		return nil, err
+	}
+	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), failed: map[deviceID]error{}}
+	defer s.creating.done(job)
+	var err error
+	for range allocateTries {
+		var segments []layout.SegmentID
+		if segments, err = job.try(ctx); err == nil {
+			return s.allocated(segments), nil
+		}
+		if ctx.Err() != nil || !job.again {
+			break
+		}
+	}
+	return nil, err
+}
+
+// checkAllocate refuses early what Apply would refuse after a choice was made.
+func (s *Server) checkAllocate(c state.AllocateSegments) error {
+	if c.Count < 1 || c.Count > state.MaxAllocate {
+		return errs.New(errs.InvalidArgument, "allocate segments", "%d segments, from 1 to %d are allowed", c.Count, state.MaxAllocate)
+	}
+	if c.ShardLength < 0 || c.ShardLength > layout.MaxShardLength {
+		return errs.New(errs.InvalidArgument, "allocate segments", "shards of %d bytes, at most %d are allowed", c.ShardLength, layout.MaxShardLength)
+	}
+	v, err := s.machine.View().Resolve(state.VolumeRef{ID: c.Volume})
+	if err != nil {
+		return err
+	}
+	return errs.Wrap(holds(&v, c.Session, c.Epoch), "allocate segments")
+}
+
+func (s *Server) allocated(ids []layout.SegmentID) *pb.AllocateSegmentsReply {
+	view := s.machine.View()
+	var list []state.Segment
+	for _, id := range ids {
+		if seg, ok := view.Segment(id); ok {
+			list = append(list, seg)
+		}
+	}
+	reply := &pb.AllocateSegmentsReply{}
+	reply.Segments, reply.Servers = s.located(view, list)
+	return reply
+}
+
+// allocation is one call of AllocateSegments under way.
+type allocation struct {
+	server *Server
+	cmd    state.AllocateSegments
+	avoid  []uint64
+	failed map[deviceID]error // devices that could not create a shard, with the reason
+	again  bool               // the last try failed because of devices, which are left out from now on
+}
+
+// try chooses, records, creates and opens once.
+func (a *allocation) try(ctx context.Context) ([]layout.SegmentID, error) {
+	a.again = false
+	s := a.server
+	segments, err := a.record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.creating.add(a, segments)
+	dead, err := a.create(ctx, s.machine.View(), segments)
+	if err != nil {
+		return nil, err
+	}
+	live := slices.DeleteFunc(slices.Clone(segments), func(id layout.SegmentID) bool { return slices.Contains(dead, id) })
+	if len(dead) > 0 {
+		if _, err := s.propose(ctx, state.DropSegments{Segments: dead}); err != nil {
+			return nil, err
+		}
+	}
+	if len(live) == 0 {
+		a.again = true
+		return nil, a.refusal()
+	}
+	_, err = s.propose(ctx, state.OpenSegments{Segments: live})
+	return live, err
+}
+
+// record gives the segments of the command: those of an earlier call, or new
+// ones, placed and recorded.
+func (a *allocation) record(ctx context.Context) ([]layout.SegmentID, error) {
+	view := a.server.machine.View()
+	if ids := existing(view, &a.cmd); len(ids) > 0 {
+		return ids, nil
+	}
+	v, err := view.Resolve(state.VolumeRef{ID: a.cmd.Volume})
+	if err != nil {
+		return nil, err
+	}
+	cmd := a.cmd
+	if cmd.Placed, err = a.choose(view, &v); err != nil {
+		return nil, err
+	}
+	result, err := a.server.propose(ctx, cmd)
+	return result.Segments, err
+}
+
+// create makes the shards of segments that have none yet, and gives the
+// segments of which at least one shard could not be made.
+func (a *allocation) create(ctx context.Context, view *state.View, ids []layout.SegmentID) (dead []layout.SegmentID, err error) {
+	var todo []state.Segment
+	for _, id := range ids {
+		if seg, ok := view.Segment(id); ok && seg.State == state.Allocated {
+			todo = append(todo, seg)
+		}
+	}
+	for _, f := range a.server.createShards(ctx, view, todo) {
+		if ctx.Err() != nil {
+			return nil, errs.Wrap(ctx.Err(), "create shards")
+		}
+		a.server.log.Warn("shard not created", "segment", f.segment.ID, "shard", f.shard, "device", f.place.Device, "err", f.err)
+		a.failed[f.place.Device] = f.err
+		if !slices.Contains(dead, f.segment.ID) {
+			dead = append(dead, f.segment.ID)
+		}
+	}
+	return dead, nil
+}
+
+// refusal says why no segment could be made.
+func (a *allocation) refusal() error {
+	kind := errs.NoSpace
+	var last error
+	for _, err := range a.failed {
+		if last = err; errs.KindOf(err) != errs.NoSpace {
+			kind = errs.Unavailable
+		}
+	}
+	return errs.As(last, kind, "allocate segments: no shard on %d devices", len(a.failed))
+}

@@ -1,0 +1,38 @@
+package server
+
+import (
+	"log/slog"
+
+	"strake/meta/state"
+)
+
+// logEvent makes a log line of what an operator would act on or look back for.
+// The lines come from every metadata server, as each applies the command.
+func logEvent(log *slog.Logger, e state.Event) {
+	switch e := e.(type) {
+	case state.CellFormed:
+		log.Info("cell formed", "cell", uint64(e.Cell))
+	case state.ServerRegistered:
+		log.Info("chunk server registered", "server", e.Server, "new", e.New)
+	case state.ServerWentUp:
+		log.Info("chunk server up", "server", e.Server)
+	case state.ServerWentDown:
+		log.Warn("chunk server down", "server", e.Server)
+	case state.DeviceStateChanged:
+		log.Info("device changed", "device", e.Device, "old", e.Old.String(), "new", e.New.String())
+	case state.VolumeCreated:
+		log.Info("volume created", "volume", e.Volume)
+	case state.VolumeRemoved:
+		log.Info("volume removed", "volume", e.Volume)
+	case state.VolumePurged:
+		log.Info("volume purged", "volume", e.Volume)
+	case state.LeaseTaken:
+		log.Info("lease taken", "volume", e.Volume, "epoch", e.Epoch, "session", e.Session)
+	case state.LeaseExpired:
+		log.Info("lease expired", "volume", e.Volume, "epoch", e.Epoch, "session", e.Session)
+	case state.EpochClosed:
+		log.Info("epoch closed", "volume", e.Volume, "epoch", e.Epoch, "seq", e.Cut)
+	case state.RecoveryBlocked:
+		log.Warn("recovery blocked", "volume", e.Volume, "epoch", e.Epoch, "err", e.Reason)
+	}
+}

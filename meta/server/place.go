@@ -1,0 +1,60 @@
+package server
+
+import (
+	"math/rand/v2"
+
+	"strake/internal/layout"
+	"strake/meta/placement"
+	"strake/meta/state"
+)
+
+// choose places the segments of an allocation on what is up and has space by
+// the newest word.
+func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSegment, error) {
+	s := a.server
+	placer := placement.New(placement.Of(view, s.alive.up, s.figures))
+	req := placement.Request{Geometry: v.Geometry, Urgent: a.cmd.Map}
+	for _, id := range a.avoid {
+		req.AvoidServers = append(req.AvoidServers, serverID(id))
+	}
+	for id := range a.failed {
+		req.AvoidDevices = append(req.AvoidDevices, id)
+	}
+	source := rand.NewPCG(random(), random())
+	var list []state.PlacedSegment
+	for i := range uint64(a.cmd.Count) {
+		req.ShardLength = placement.ShardLength(v.Segments+i, view.Cell().ShardLength, a.cmd.ShardLength)
+		devices, geometry, err := placer.Place(req, source)
+		if err != nil {
+			if len(list) > 0 {
+				break // fewer than asked for are better than none
+			}
+			return nil, err
+		}
+		list = append(list, state.PlacedSegment{Geometry: geometry, ShardLength: req.ShardLength, Devices: devices})
+	}
+	return list, nil
+}
+
+// figures gives a device's newest figures to placement.
+func (s *Server) figures(id deviceID) (placement.Figures, bool) {
+	said, ok := s.alive.figures(id)
+	return placement.Figures{Used: said.Used, Reserved: said.Reserved}, ok
+}
+
+// existing gives the segments that an earlier call of the same command left
+// unsealed: a repeat gets them, whatever could be placed now.
+func existing(view *state.View, cmd *state.AllocateSegments) []layout.SegmentID {
+	var list []layout.SegmentID
+	for after, more := layout.SegmentID(0), true; more; {
+		var page []state.Segment
+		page, more = view.Unsealed(cmd.Volume, after, maxPage)
+		for i := range page {
+			after = page[i].ID
+			if page[i].Command == cmd.ID && page[i].Epoch == cmd.Epoch {
+				list = append(list, page[i].ID)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"sync"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
+
+// maxReports bounds the bad shards that are remembered.
+const maxReports = 4096
+
+// reports remembers shards that clients found bad, for the status; it is soft
+// and starts empty. Slowness is not remembered.
+type reports struct {
+	mu  sync.Mutex
+	bad map[layout.ShardKey]errs.Kind // guarded by mu
+}
+
+func newReports() *reports { return &reports{bad: map[layout.ShardKey]errs.Kind{}} }
+
+// note remembers one and tells whether it is new.
+func (r *reports) note(shard layout.ShardKey, kind errs.Kind) bool {
+	if kind != errs.Corrupt && kind != errs.NotHere {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old, ok := r.bad[shard]; ok && old == kind || len(r.bad) >= maxReports {
+		return false
+	}
+	r.bad[shard] = kind
+	return true
+}
+
+func (r *reports) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.bad)
+}

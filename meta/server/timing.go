@@ -1,0 +1,48 @@
+package server
+
+import (
+	"time"
+
+	"strake/internal/layout"
+)
+
+type (
+	serverID  = layout.ServerID
+	deviceID  = layout.DeviceID
+	sessionID = layout.SessionID
+	volumeID  = layout.VolumeID
+)
+
+const (
+	maxRequest = 4 << 20  // bytes of one request
+	maxReply   = 64 << 20 // bytes of one reply
+	maxStreams = 4096     // calls under way on one connection
+)
+
+// Timing holds the times of sessions, failure detection and controllers; zero
+// fields take the defaults.
+type Timing struct {
+	SessionTTL    time.Duration // 6 s
+	ServerSilence time.Duration // 3 s without a heartbeat: the server is down
+	Control       time.Duration // 1 s: how often the controllers look at the state
+	ChunkCall     time.Duration // 2 s: for one call to a chunk server
+	RecoverCall   time.Duration // 60 s: for the recovery of one volume by a janitor
+	RecoverAfter  time.Duration // 2 s: how long a volume may lack a writer before a janitor recovers it
+	PurgeAfter    time.Duration // 24 h: how long a removed volume can be brought back
+}
+
+func (t Timing) withDefaults() Timing {
+	or := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	or(&t.SessionTTL, 6*time.Second)
+	or(&t.ServerSilence, 3*time.Second)
+	or(&t.Control, time.Second)
+	or(&t.ChunkCall, 2*time.Second)
+	or(&t.RecoverCall, time.Minute)
+	or(&t.RecoverAfter, 2*time.Second)
+	or(&t.PurgeAfter, 24*time.Hour)
+	return t
+}
