@@ -18,7 +18,6 @@ type world struct {
 	now     time.Duration
 	id      state.CommandID
 	session layout.SessionID
-	seq     layout.Seq
 }
 
 func newWorld(t testing.TB, limits Limits, servers int) *world {

@@ -66,15 +66,6 @@ func (x index) remove(owner, member uint64) {
 	x.runs.Set(key)
 }
 
-func (x index) has(owner, member uint64) bool {
-	r, ok := x.runs.Get(run{owner: owner, span: member >> spanBits})
-	if !ok {
-		return false
-	}
-	set := expand(r.members)
-	return set.has(member % spanSize)
-}
-
 // ascend calls fn with the owner's members above after, in order, until fn
 // returns false.
 func (x index) ascend(owner, after uint64, fn func(member uint64) bool) {
@@ -99,18 +90,6 @@ func (x index) owns(owner uint64) bool {
 	found := false
 	x.ascend(owner, 0, func(uint64) bool { found = true; return false })
 	return found
-}
-
-// owners calls fn with each owner above after, in order, until fn returns false.
-func (x index) owners(after uint64, fn func(owner uint64) bool) {
-	for after != ^uint64(0) {
-		next, found := uint64(0), false
-		x.runs.Ascend(run{owner: after + 1}, func(r run) bool { next, found = r.owner, true; return false })
-		if !found || !fn(next) {
-			return
-		}
-		after = next
-	}
 }
 
 // bitmap is a run unpacked.
