@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"strake/internal/errs"
 	"strake/internal/vfs"
@@ -74,6 +75,32 @@ func (d *device) synced(err error) error {
 	return nil
 }
 
+// indexRetryDelay slows Pebble's background work down, which repeats at once
+// what failed, and goes on after the device has failed.
+const indexRetryDelay = 50 * time.Millisecond
+
+// refusal is the failure, if there is one; the index is told late.
+func (g *gate) refusal() error {
+	err := g.dev.err()
+	if err != nil && g.kind == indexTraffic {
+		time.Sleep(indexRetryDelay)
+	}
+	return err
+}
+
+// full tells whether a call that failed may be tried again: the disk is full, it
+// is the index that asks, and the reserve makes room.
+func (g *gate) full(err error) bool {
+	if g.kind != indexTraffic || !errors.Is(err, syscall.ENOSPC) {
+		return false
+	}
+	if g.dev.relieve() {
+		return true
+	}
+	time.Sleep(indexRetryDelay)
+	return false
+}
+
 // gate is a vfs.FS that counts, and refuses everything once the device failed.
 // Index traffic that finds the disk full gets the reserve and a second try.
 type gate struct {
@@ -86,11 +113,11 @@ var _ vfs.FS = (*gate)(nil)
 
 // pass runs a call unless the device failed.
 func (g *gate) pass(call func() error) error {
-	if err := g.dev.err(); err != nil {
+	if err := g.refusal(); err != nil {
 		return err
 	}
 	err := call()
-	if err != nil && g.kind == indexTraffic && errors.Is(err, syscall.ENOSPC) && g.dev.relieve() {
+	if err != nil && g.full(err) {
 		err = call()
 	}
 	return err
@@ -147,7 +174,7 @@ func (g *gate) Stat(path string) (info fs.FileInfo, err error) {
 }
 
 func (g *gate) SyncDir(path string) error {
-	if err := g.dev.err(); err != nil {
+	if err := g.refusal(); err != nil {
 		return err
 	}
 	return g.dev.synced(g.fs.SyncDir(path))

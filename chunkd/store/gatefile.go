@@ -1,11 +1,6 @@
 package store
 
-import (
-	"errors"
-	"syscall"
-
-	"strake/internal/vfs"
-)
+import "strake/internal/vfs"
 
 // gateFile is an open file behind a gate. Size, Fd and Close pass unguarded.
 type gateFile struct {
@@ -14,7 +9,7 @@ type gateFile struct {
 }
 
 func (f *gateFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.gate.dev.err(); err != nil {
+	if err := f.gate.refusal(); err != nil {
 		return 0, err
 	}
 	n, err := f.File.ReadAt(p, off)
@@ -23,7 +18,7 @@ func (f *gateFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *gateFile) ReadvAt(bufs [][]byte, off int64) (int, error) {
-	if err := f.gate.dev.err(); err != nil {
+	if err := f.gate.refusal(); err != nil {
 		return 0, err
 	}
 	n, err := f.File.ReadvAt(bufs, off)
@@ -32,11 +27,11 @@ func (f *gateFile) ReadvAt(bufs [][]byte, off int64) (int, error) {
 }
 
 func (f *gateFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.gate.dev.err(); err != nil {
+	if err := f.gate.refusal(); err != nil {
 		return 0, err
 	}
 	n, err := f.File.WriteAt(p, off)
-	if err != nil && f.again(err) {
+	if err != nil && f.gate.full(err) {
 		n, err = f.File.WriteAt(p, off)
 	}
 	f.gate.dev.written[f.gate.kind].Add(uint64(n))
@@ -44,31 +39,26 @@ func (f *gateFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *gateFile) WritevAt(bufs [][]byte, off int64) (int, error) {
-	if err := f.gate.dev.err(); err != nil {
+	if err := f.gate.refusal(); err != nil {
 		return 0, err
 	}
 	n, err := f.File.WritevAt(bufs, off)
-	if err != nil && f.again(err) {
+	if err != nil && f.gate.full(err) {
 		n, err = f.File.WritevAt(bufs, off)
 	}
 	f.gate.dev.written[f.gate.kind].Add(uint64(n))
 	return n, err
 }
 
-// again: the disk is full, the write is the index's, and the reserve made room.
-func (f *gateFile) again(err error) bool {
-	return f.gate.kind == indexTraffic && errors.Is(err, syscall.ENOSPC) && f.gate.dev.relieve()
-}
-
 func (f *gateFile) Sync() error {
-	if err := f.gate.dev.err(); err != nil {
+	if err := f.gate.refusal(); err != nil {
 		return err
 	}
 	return f.gate.dev.synced(f.File.Sync())
 }
 
 func (f *gateFile) StartWriteback(off, n int64) error {
-	if err := f.gate.dev.err(); err != nil {
+	if err := f.gate.refusal(); err != nil {
 		return err
 	}
 	return f.File.StartWriteback(off, n)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -30,32 +32,59 @@ const (
 	indexMemTableBytes = 4 << 20
 )
 
-func openIndex(fsys vfs.FS, dev *device, logger *slog.Logger, fresh bool) (x *index, err error) {
-	defer func() { // Pebble panics where it can't make a file, and says what happened in its error
-		if r := recover(); r != nil {
-			err = dev.fail(fmt.Errorf("open index: %v", r))
-		}
+// openIndex opens Pebble, or gives up once the device failed: Pebble itself
+// would repeat a flush that fails for ever.
+func openIndex(fsys vfs.FS, dev *device, logger *slog.Logger, fresh bool) (*index, error) {
+	type result struct {
+		db  *pebble.DB
+		err error
+	}
+	var open atomic.Bool
+	opts := indexOptions(fsys, dev, logger, &open)
+	opts.ErrorIfNotExists = !fresh
+	done := make(chan result, 1)
+	go func() {
+		defer func() { // Pebble panics where it can't make a file
+			if r := recover(); r != nil {
+				done <- result{err: dev.fail(fmt.Errorf("open index: %v", r))}
+			}
+		}()
+		db, err := pebble.Open("", opts)
+		opts.Cache.Unref()
+		done <- result{db, err}
 	}()
-	cache := pebble.NewCache(indexCacheBytes)
-	defer cache.Unref()
-	opts := &pebble.Options{
+	select {
+	case r := <-done:
+		open.Store(true)
+		if r.err != nil {
+			return nil, r.err
+		}
+		return &index{db: r.db, dev: dev}, dev.err()
+	case <-dev.failed:
+		return nil, dev.err()
+	}
+}
+
+func indexOptions(fsys vfs.FS, dev *device, logger *slog.Logger, open *atomic.Bool) *pebble.Options {
+	return &pebble.Options{
 		FS:                    pebblefs.New(fsys, indexDir),
-		Cache:                 cache,
+		Cache:                 pebble.NewCache(indexCacheBytes),
 		MemTableSize:          indexMemTableBytes,
 		FormatMajorVersion:    pebble.FormatNewest,
 		Logger:                pebbleLogger{dev, logger},
-		ErrorIfNotExists:      !fresh,
 		L0CompactionThreshold: 4,
 		MaxOpenFiles:          256,
+		// Pebble collects statistics in a goroutine that outlives an Open that fails,
+		// and then panics. Without them space of deleted shards comes back with the
+		// ordinary compactions.
+		DisableTableStats: true,
+		EventListener: &pebble.EventListener{BackgroundError: func(err error) {
+			// Pebble tries again, which helps when the disk is only full.
+			if !errors.Is(err, syscall.ENOSPC) || !open.Load() {
+				_ = dev.fail(fmt.Errorf("index: %w", err))
+			}
+		}},
 	}
-	opts.EventListener = &pebble.EventListener{BackgroundError: func(err error) {
-		logger.Warn("index background work failed", "err", err)
-	}}
-	db, err := pebble.Open("", opts)
-	if err != nil {
-		return nil, err
-	}
-	return &index{db: db, dev: dev}, dev.err()
 }
 
 // close releases the index. After a failure Pebble may hang in its own Close, so

@@ -210,7 +210,7 @@ func (l *appendLog) settled(f *logFile, end int64, records []*record) {
 func (l *appendLog) accepts(n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ready && n <= l.files[0].size/4
+	return l.ready && n <= l.files[0].size/2
 }
 
 // marks is what a synced index batch says of the log.

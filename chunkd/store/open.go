@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultLogBytes    = 64 << 20
-	minLogBytes        = logFiles * 16 << 10
+	minLogBytes        = logFiles * 32 << 10
 	defaultSmallAppend = 64 << 10
 	defaultCacheBytes  = 8 << 20
 )

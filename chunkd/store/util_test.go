@@ -102,3 +102,5 @@ func synced(t testing.TB, s *Store, segments ...layout.SegmentID) {
 }
 
 func crcOf(b []byte) uint32 { return stripe.BlockCRC(b[:layout.BlockSize]) }
+
+func segment(i int) layout.SegmentID { return layout.SegmentID(i) }
