@@ -59,6 +59,9 @@ func pad(b []byte) []byte {
 	return b
 }
 
+// isPadding tells whether b is what pad appends.
+func isPadding(b []byte) bool { return len(b) < layout.BlockSize && allZero(b) }
+
 // sealPage gives the ref of a finished page, less its spot.
 func sealPage(b []byte, kind Kind, level uint8, first uint64) PageRef {
 	return PageRef{Blocks: uint32(len(b) / layout.BlockSize), CRC: crc32.Checksum(b, stripe.Castagnoli),
@@ -105,7 +108,7 @@ func decodePage(ref PageRef, b []byte) (node, error) {
 	if n.table, rest, err = parseTable(b, n.columns()); err != nil {
 		return n, err
 	}
-	if !allZero(rest) {
+	if !isPadding(rest) {
 		return n, bad("bytes after the table")
 	}
 	if err := n.check(ref.First); err != nil {

@@ -18,7 +18,7 @@ func TestMapEqualsModelThroughAnyHistory(t *testing.T) {
 		history(t, *seed)
 		return
 	}
-	for s := int64(1); s <= 42; s++ {
+	for s := int64(1); s <= 24; s++ {
 		if !t.Run(fmt.Sprint(s), func(t *testing.T) { history(t, s) }) {
 			t.Fatalf("replay with: go test ./client/internal/extent -run AnyHistory -seed %d", s)
 		}
@@ -30,7 +30,7 @@ func history(t *testing.T, seed int64) {
 	w.m.limits = [][2]int{{200, 300}, {400, 400}, {leafLimit, innerLimit}}[seed%3]
 	var c *Checkpoint
 	begun := false
-	for step := range 200 {
+	for step := range 150 {
 		switch n := w.rnd.Intn(100); {
 		case n < 60:
 			w.randomWrite()
@@ -69,7 +69,7 @@ func history(t *testing.T, seed int64) {
 			w.verifyAll(seed, step)
 		}
 	}
-	w.verifyAll(seed, 200)
+	w.verifyAll(seed, 150)
 }
 
 func (w *world) freeze() *Checkpoint {

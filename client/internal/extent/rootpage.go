@@ -39,6 +39,9 @@ func decodeRootPage(ref PageRef, b []byte) (*rootPage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ref.Level != 0 {
+		return nil, bad("root page at level %d", ref.Level)
+	}
 	p := &rootPage{}
 	segments := node{kind: KindLive}
 	p.extents.kind, p.live.kind = KindExtent, KindLive
@@ -47,7 +50,7 @@ func decodeRootPage(ref PageRef, b []byte) (*rootPage, error) {
 			return nil, err
 		}
 	}
-	if segments.level != 0 || segments.rows > MaxMapSegments || !allZero(b) {
+	if segments.level != 0 || segments.rows > MaxMapSegments || !isPadding(b) {
 		return nil, bad("root page with %d map segments at level %d, or bytes after them", segments.rows, segments.level)
 	}
 	p.segments = segments.allRows()

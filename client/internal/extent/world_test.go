@@ -170,18 +170,6 @@ func (w *world) commit(c *Checkpoint) {
 	w.m.Committed(c)
 }
 
-func (w *world) checkpoint() *Checkpoint {
-	c, err := w.m.Freeze()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for !c.Done() {
-		w.step(c, 1<<20)
-	}
-	w.commit(c)
-	return c
-}
-
 // crash forgets the map; headers after cut are lost with it.
 func (w *world) crash(cut layout.Seq) {
 	limits := w.m.limits
