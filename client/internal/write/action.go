@@ -154,6 +154,8 @@ type Allocation struct {
 	Count     int                // 1 to MaxSpare
 	MinLength layout.ShardOffset // per shard, at least; 0: any
 	Avoid     []layout.ServerID  // ascending; not on these, if that can be
+
+	failures int
 }
 
 // Action is one thing for the shell to do. Which fields are set depends on Kind.

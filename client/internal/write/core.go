@@ -54,6 +54,7 @@ type Core struct {
 
 	// Moves.
 	moves      int           // since the last progress
+	failures   int           // of servers, so far
 	pauseUntil time.Duration // nothing is placed before
 	moveAt     time.Duration // no move by time-out before
 	scanAt     time.Duration // next look for late participants

@@ -64,7 +64,10 @@ func (s *segment) stores(d *device) bool {
 	return false
 }
 
-func (c *Core) avoid(now time.Duration, s *server) { s.avoidUntil = now + AvoidFor }
+func (c *Core) avoid(now time.Duration, s *server) {
+	c.failures++
+	s.failure, s.avoidUntil = c.failures, now+AvoidFor
+}
 
 // leaveServer ends the volume's segments on a server. Its syncs under way are
 // forgotten: their answers tell nothing that counts.

@@ -13,7 +13,7 @@ import (
 func (c *Core) sealAll(now time.Duration) {
 	for _, s := range c.closed {
 		if c.sealable(s) && now >= s.sealAt {
-			s.asked = true
+			s.sealing = true
 			seal := c.sealOf(s).Clone()
 			c.do(Action{Kind: SealSegment, Seal: &seal})
 		}
@@ -21,7 +21,7 @@ func (c *Core) sealAll(now time.Duration) {
 }
 
 func (c *Core) sealable(s *segment) bool {
-	return s.live == 0 && !s.asked && (!c.unrecorded || s.recorded.Count == s.seal.Count)
+	return s.live == 0 && !s.sealing && (!c.unrecorded || s.recorded.Count == s.seal.Count)
 }
 
 // sealOf: a map segment holds what the last recorded root holds.
@@ -38,10 +38,10 @@ func (c *Core) Sealed(now time.Duration, id layout.SegmentID, err error) {
 		return
 	}
 	for _, s := range c.closed {
-		if s.pub.ID != id || !s.asked {
+		if s.pub.ID != id || !s.sealing {
 			continue
 		}
-		s.asked = false
+		s.sealing = false
 		switch {
 		case err == nil:
 			c.closed = remove(c.closed, s)

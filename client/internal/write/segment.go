@@ -33,6 +33,7 @@ type segment struct {
 	state   segState
 	end     layout.ShardOffset // where the next row begins
 	last    layout.Seq         // highest seq placed here; later ones are higher
+	asked   int                // failures known when it was asked for
 	stripes int                // placed here, moved away ones included
 	live    int                // un-flushed stripes whose current copy is here
 	flight  int                // of these, not answered by all participants
@@ -40,7 +41,7 @@ type segment struct {
 
 	seal     stripe.Seal // flushed stripes
 	recorded stripe.Seal // map segments: what the last recorded root holds
-	asked    bool        // a SealSegment is under way
+	sealing  bool        // a SealSegment is under way
 	sealAt   time.Duration
 	sealWait time.Duration
 }
@@ -75,10 +76,11 @@ func (s *segment) onServer(v *server) bool {
 	return false
 }
 
-// healthy tells whether no shard is on a server that is to be avoided.
+// healthy tells whether no shard is on a server that is to be avoided, and was
+// not yet when the segment was asked for: else there was no better one.
 func (s *segment) healthy(now time.Duration) bool {
 	for i := range s.shards {
-		if s.shards[i].device.server.avoidUntil > now {
+		if v := s.shards[i].device.server; v.avoidUntil > now && s.asked < v.failure {
 			return false
 		}
 	}

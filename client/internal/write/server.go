@@ -14,6 +14,7 @@ type server struct {
 	appends    latency
 	syncs      latency
 	avoidUntil time.Duration
+	failure    int           // number of its last failure, of all servers
 	asked      bool          // a RequestMove is under way
 	moveAt     time.Duration // no RequestMove before
 }

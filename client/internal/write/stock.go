@@ -32,7 +32,7 @@ func (c *Core) stock(now time.Duration) {
 		return
 	}
 	c.requests++
-	c.allocation = &Allocation{Request: c.requests, Map: c.mapped, Count: count, MinLength: c.needLength, Avoid: c.peers.avoided(now)}
+	c.allocation = &Allocation{Request: c.requests, Map: c.mapped, Count: count, MinLength: c.needLength, Avoid: c.peers.avoided(now), failures: c.failures}
 	c.do(Action{Kind: Allocate, Allocation: c.allocation})
 }
 
@@ -66,7 +66,7 @@ func (c *Core) Granted(now time.Duration, id RequestID, segments []Segment, err 
 	if c.err != nil || c.allocation == nil || c.allocation.Request != id {
 		return
 	}
-	urgent := c.need
+	urgent, asked := c.need, c.allocation.failures
 	c.allocation = nil
 	if err == nil {
 		err = c.checkGrant(segments)
@@ -78,7 +78,9 @@ func (c *Core) Granted(now time.Duration, id RequestID, segments []Segment, err 
 	}
 	c.allocWait, c.allocAt = 0, 0
 	for _, g := range segments {
-		c.spares = append(c.spares, c.newSegment(g))
+		s := c.newSegment(g)
+		s.asked = asked
+		c.spares = append(c.spares, s)
 		c.lastLength, c.lastK = g.Length, g.Geometry.K
 	}
 	c.step(now)
