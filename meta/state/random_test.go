@@ -114,8 +114,8 @@ func (g *commander) allocate(v *View, vol Volume) Command {
 	servers := v.Servers()
 	for range 2 {
 		p := PlacedSegment{Geometry: vol.Geometry, ShardLength: 4 << 20}
-		for _, i := range g.rnd.Perm(len(servers))[:vol.Geometry.Shards()] {
-			p.Devices = append(p.Devices, servers[i].Devices[g.rnd.Intn(2)])
+		for _, i := range g.rnd.Perm(len(servers))[:min(vol.Geometry.Shards(), len(servers))] {
+			p.Devices = append(p.Devices, servers[i].Devices[g.rnd.Intn(len(servers[i].Devices))])
 		}
 		c.Placed = append(c.Placed, p)
 	}
