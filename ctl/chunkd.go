@@ -15,6 +15,7 @@ func (a *app) chunkdCommand() *cobra.Command {
 func (a *app) chunkdServe() *cobra.Command {
 	var cfg chunkd.Config
 	var insecure bool
+	var capacity size
 	c := &cobra.Command{
 		Use: "serve --device DIR", Short: "run a chunk server", Args: exactArgs(0),
 		Example: "  strake chunkd serve --device /mnt/nvme0 --device /mnt/nvme1 --cell a:7400,b:7400,c:7400 --domain zone1/rack7/host3\n" +
@@ -23,6 +24,9 @@ func (a *app) chunkdServe() *cobra.Command {
 			cfg.Cell = a.config.Cell
 			cfg.Policy = tls.Policy{Insecure: insecure}
 			cfg.Logger, cfg.Version = a.logger(), Version
+			if capacity > 0 {
+				cfg.FS = limited(uint64(capacity))
+			}
 			recoverer := client.NewJanitor(client.Config{Addresses: cfg.Cell, Logger: cfg.Logger})
 			defer recoverer.Close()
 			cfg.Recoverer = recoverer
@@ -37,6 +41,7 @@ func (a *app) chunkdServe() *cobra.Command {
 	f.StringVar(&cfg.AdvertiseControl, "advertise-control", "", "address that others reach the control plane by (default: --control)")
 	f.StringVar(&cfg.Domain, "domain", "", "failure domain, zone/rack/host (default: the host's name)")
 	f.StringVar(&cfg.Emulate, "emulate-device", "", "shape each device: read=60MiB,write=60MiB,iops=4000,latency=100us")
+	f.Var(&capacity, "capacity", "most bytes that a device takes (default 0: its whole file system)")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("device")
 	return c

@@ -16,15 +16,13 @@ import (
 	"strake/chunkd"
 	"strake/client"
 	"strake/internal/errs"
-	"strake/internal/tls"
 	"strake/meta"
 )
 
 const (
 	maxDevServers = 32
-	// devReady bounds the wait until a cell has formed and all its servers are up.
-	devReady = 30 * time.Second
-	devPoll  = 50 * time.Millisecond
+	// devReady bounds the time until a cell has formed and all its servers are up.
+	devReady = 60 * time.Second
 )
 
 // devOptions describe a cell in one process.
@@ -60,7 +58,7 @@ unless --keep or --dir is given; the same --dir brings it back.`,
 	return c
 }
 
-// dev runs a cell until ctx ends or one of its servers can't go on.
+// dev runs a cell until ctx ends or its metadata server can't go on.
 func (a *app) dev(ctx context.Context, o devOptions) (err error) {
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "strake-dev-"); err != nil {
@@ -70,68 +68,82 @@ func (a *app) dev(ctx context.Context, o devOptions) (err error) {
 			defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 		}
 	}
-	cell, err := a.startDev(ctx, o)
+	cell, err := startDev(ctx, o, a.devLogger(o.verbose))
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped while it started
+		}
 		return err
 	}
-	if err := a.devUp(cell.ctx, o, cell.address); err != nil {
-		return errors.Join(cell.stop(), err)
+	err = a.print(map[string]any{"cell": cell.address, "dir": o.dir, "chunk_servers": o.chunkds},
+		func(w io.Writer) { devHelp(w, o, cell.address) })
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-cell.meta.Fatal():
+		}
 	}
-	return cell.wait()
+	return errors.Join(err, cell.stop())
 }
 
-// devCell is a running cell. Its chunk servers run until ctx ends, which the
-// first failure of any server does.
+// devCell is a running cell.
 type devCell struct {
-	ctx     context.Context
-	cancel  context.CancelFunc
 	address string
 	meta    *meta.Server
-	servers *errgroup.Group
+	chunkds []*chunkd.Server
 	janitor *client.Janitor
 }
 
-func (a *app) startDev(ctx context.Context, o devOptions) (*devCell, error) {
-	log := a.devLogger(o.verbose)
+// startDev starts a cell; it is up when all chunk servers are registered.
+func startDev(ctx context.Context, o devOptions, log *slog.Logger) (*devCell, error) {
+	devices, err := devDevices(o)
+	if err != nil {
+		return nil, err
+	}
 	m, err := meta.Start(ctx, meta.Config{Listen: o.listen, Dir: filepath.Join(o.dir, "meta"), Logger: log, Version: Version})
 	if err != nil {
 		return nil, err
 	}
-	d := &devCell{meta: m, address: m.Addr().String()}
-	ctx, d.cancel = context.WithCancel(ctx)
-	d.servers, d.ctx = errgroup.WithContext(ctx)
+	d := &devCell{meta: m, address: m.Addr().String(), chunkds: make([]*chunkd.Server, o.chunkds)}
 	d.janitor = client.NewJanitor(client.Config{Addresses: d.address, Logger: log})
-	for i := range o.chunkds {
-		cfg := chunkd.Config{Cell: d.address, Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Policy: tls.Policy{},
-			Domain: fmt.Sprintf("dev/dev/server-%d", i+1), Devices: []string{filepath.Join(o.dir, fmt.Sprintf("chunkd-%d", i+1))},
-			Recoverer: d.janitor, Logger: log, Version: Version}
-		d.servers.Go(func() error { return errs.Wrap(chunkd.Run(d.ctx, cfg), "chunk server %d", i+1) })
+	ready, cancel := context.WithTimeout(ctx, devReady)
+	defer cancel()
+	group, ready := errgroup.WithContext(ready)
+	for i, dir := range devices {
+		cfg := chunkd.Config{Cell: d.address, Listen: "127.0.0.1:0", Control: "127.0.0.1:0",
+			Domain: fmt.Sprintf("dev/dev/server-%d", i+1), Devices: []string{dir}, Recoverer: d.janitor, Logger: log, Version: Version}
+		group.Go(func() (err error) {
+			d.chunkds[i], err = chunkd.Start(ready, cfg)
+			return errs.Wrap(err, "chunk server %d", i+1)
+		})
 	}
-	d.servers.Go(d.watchMeta)
+	if err := group.Wait(); err != nil {
+		return nil, errors.Join(err, d.stop())
+	}
 	return d, nil
 }
 
-// watchMeta ends the cell when its metadata server can't go on.
-func (d *devCell) watchMeta() error {
-	select {
-	case <-d.ctx.Done():
-		return nil
-	case err := <-d.meta.Fatal():
-		return errs.Wrap(err, "metadata server")
-	}
-}
-
-// wait waits for the end and stops everything, the metadata server last.
-func (d *devCell) wait() error {
-	<-d.ctx.Done()
-	return d.stop()
-}
-
+// stop stops everything, the metadata server last.
 func (d *devCell) stop() error {
-	d.cancel()
-	err := d.servers.Wait()
-	d.janitor.Close()
-	return errors.Join(err, d.meta.Close())
+	var group errgroup.Group
+	for _, s := range d.chunkds {
+		if s != nil {
+			group.Go(s.Close)
+		}
+	}
+	return errors.Join(group.Wait(), d.janitor.Close(), d.meta.Close())
+}
+
+// devDevices makes a directory for each chunk server.
+func devDevices(o devOptions) (list []string, err error) {
+	for i := range o.chunkds {
+		dir := filepath.Join(o.dir, fmt.Sprintf("chunkd-%d", i+1))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, errs.As(err, errs.Unavailable, "make a directory for a chunk server")
+		}
+		list = append(list, dir)
+	}
+	return list, nil
 }
 
 // devLogger logs warnings alone unless everything is asked for.
@@ -147,39 +159,7 @@ func (a *app) devLogger(verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, options))
 }
 
-// devUp waits until all servers are up and says what to try.
-func (a *app) devUp(ctx context.Context, o devOptions, address string) error {
-	if err := waitUp(ctx, address, o.chunkds); err != nil {
-		if ctx.Err() != nil {
-			return nil // stopped, or a server's own error tells more
-		}
-		return err
-	}
-	return a.print(map[string]any{"cell": address, "dir": o.dir, "chunk_servers": o.chunkds}, func(w io.Writer) { devHelp(w, o, address) })
-}
-
-// waitUp waits until a cell has so many servers up.
-func waitUp(ctx context.Context, address string, servers int) error {
-	ctx, cancel := context.WithTimeout(ctx, devReady)
-	defer cancel()
-	cell, err := client.Dial(ctx, client.Config{Addresses: address})
-	if err != nil {
-		return err
-	}
-	defer cell.Close()
-	for {
-		status, err := cell.Status(ctx)
-		if err == nil && int(status.ServersUp) >= servers {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errs.New(errs.Unavailable, "start the cell", "%d of %d chunk servers are up after %v", status.ServersUp, servers, devReady)
-		case <-time.After(devPoll):
-		}
-	}
-}
-
+// devHelp says what to try.
 func devHelp(w io.Writer, o devOptions, address string) {
 	cell := ""
 	if address != defaultCell {

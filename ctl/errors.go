@@ -36,15 +36,18 @@ type failure struct {
 	} `json:"error"`
 }
 
-// printError writes an error to stderr: for people, or as one line of JSON.
-func (a *app) printError(err error, usage, asJSON bool) {
-	kind, hint := errs.KindOf(err), errs.HintOf(err)
-	if usage {
-		kind = errs.InvalidArgument
-		if hint == "" {
-			hint = "strake --help"
-		}
+// asUsage gives wrong usage its kind, and a hint when it has none.
+func asUsage(err error, command string) error {
+	hint := errs.HintOf(err)
+	if hint == "" {
+		hint = command + " --help"
 	}
+	return errs.As(err, errs.InvalidArgument, "").(*errs.Error).WithHint("%s", hint)
+}
+
+// printError writes an error to stderr: for people, or as one line of JSON.
+func (a *app) printError(err error, asJSON bool) {
+	kind, hint := errs.KindOf(err), errs.HintOf(err)
 	if asJSON {
 		var f failure
 		f.Error.Kind, f.Error.Message, f.Error.Hint = kind.String(), err.Error(), hint

@@ -37,15 +37,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
 		return a.exit
-	}
-	usage := a.isUsage(err)
-	a.printError(err, usage, a.json() || asksJSON(args))
-	if usage {
+	case a.isUsage(err):
+		a.printError(asUsage(err, cmd.CommandPath()), a.json() || asksJSON(args))
 		return exitUsage
 	}
+	a.printError(err, a.json() || asksJSON(args))
 	return exitFailed
 }
 

@@ -45,8 +45,8 @@ func parseSize(s string) (int64, error) {
 	digits := strings.TrimRightFunc(s, unicode.IsLetter)
 	unit, ok := sizeUnits[s[len(digits):]]
 	refused := errs.New(errs.InvalidArgument, "", "size %q", s).WithHint("write 10GiB, 10GB or plain bytes")
-	if n, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && n >= 0 && n <= math.MaxInt64/int64(unit) {
-		return n * int64(unit), nil
+	if n, err := strconv.ParseUint(digits, 10, 63); ok && err == nil && n <= math.MaxInt64/uint64(unit) {
+		return int64(n * uint64(unit)), nil
 	}
 	n, err := strconv.ParseFloat(digits, 64)
 	if !ok || err != nil || strings.ContainsAny(digits, "eExXpP_+") || n < 0 || math.IsNaN(n) || n*unit >= math.MaxInt64 {
