@@ -117,6 +117,9 @@ func (a *allocation) record(ctx context.Context) ([]layout.SegmentID, error) {
 	}
 	cmd := a.cmd
 	if cmd.Placed, err = a.choose(view, &v); err != nil {
+		if len(a.failed) > 0 {
+			return nil, a.refusal() // the devices that failed are why there are too few
+		}
 		return nil, err
 	}
 	result, err := a.server.propose(ctx, cmd)

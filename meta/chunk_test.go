@@ -1,0 +1,156 @@
+package meta
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"strake/internal/errs"
+	"strake/internal/tls"
+	"strake/proto/pb"
+)
+
+// fakeChunk is a chunk server of a test: its shards are a map, and it does what
+// it is told only.
+type fakeChunk struct {
+	pb.UnimplementedChunkServer
+	id      uint64
+	device  uint64
+	uuid    []byte
+	control string
+	c       *apiClient
+
+	mu        sync.Mutex
+	shards    map[[2]uint64]string // guarded by mu: segment and shard, and its state
+	refuse    errs.Kind            // guarded by mu: what CreateShards answers
+	recovered []uint64             // guarded by mu: volumes
+	stopBeat  context.CancelFunc
+	beats     sync.WaitGroup
+}
+
+// startChunk starts a fake chunk server and registers it.
+func startChunk(t *testing.T, c *apiClient, n byte) *fakeChunk {
+	t.Helper()
+	l, err := tls.Policy{}.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeChunk{control: l.Addr().String(), c: c, shards: map[[2]uint64]string{}, uuid: append(make([]byte, 15), n)}
+	g := grpc.NewServer()
+	pb.RegisterChunkServer(g, f)
+	var wg sync.WaitGroup
+	wg.Go(func() { g.Serve(l) })
+	t.Cleanup(func() {
+		f.silence()
+		g.Stop()
+		wg.Wait()
+	})
+	f.register()
+	f.beat()
+	return f
+}
+
+func (f *fakeChunk) register() {
+	f.c.t.Helper()
+	r := must(f.c, pb.MetaClient.RegisterServer, &pb.RegisterServerRequest{
+		Uuid: f.uuid, DataAddress: f.control, ControlAddress: f.control, Domain: "z/r/" + f.control,
+		Devices: []*pb.Device{{Uuid: append([]byte{1}, f.uuid[1:]...), TotalBytes: 1 << 40, Incarnation: uint64(time.Now().UnixNano()), State: "up"}},
+	})
+	f.id, f.device = r.Server, r.Devices[0].Id
+}
+
+// beat sends heartbeats until silence.
+func (f *fakeChunk) beat() {
+	ctx, cancel := context.WithCancel(context.Background())
+	f.stopBeat = cancel
+	f.beats.Go(func() {
+		for ctx.Err() == nil {
+			call(f.c, pb.MetaClient.Heartbeat, &pb.HeartbeatRequest{
+				Server: f.id, Devices: []*pb.Device{{Id: f.device, TotalBytes: 1 << 40, State: "up"}},
+			})
+			select {
+			case <-ctx.Done():
+			case <-time.After(quick.ServerSilence / 6):
+			}
+		}
+	})
+}
+
+func (f *fakeChunk) silence() {
+	f.stopBeat()
+	f.beats.Wait()
+}
+
+func (f *fakeChunk) setRefuse(k errs.Kind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = k
+}
+
+// count counts shards in a state.
+func (f *fakeChunk) count(state string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, s := range f.shards {
+		if s == state {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fakeChunk) set(ref *pb.ShardRef, state string) *pb.ShardResult {
+	f.shards[[2]uint64{ref.Segment, uint64(ref.Shard)}] = state
+	return &pb.ShardResult{Shard: ref}
+}
+
+func (f *fakeChunk) CreateShards(_ context.Context, r *pb.CreateShardsRequest) (*pb.CreateShardsReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply := &pb.CreateShardsReply{}
+	for _, s := range r.Shards {
+		if f.refuse != errs.OK {
+			reply.Results = append(reply.Results, &pb.ShardResult{Shard: s.Shard, Kind: uint32(f.refuse), Message: "refused by the test"})
+			continue
+		}
+		reply.Results = append(reply.Results, f.set(s.Shard, "open"))
+	}
+	return reply, nil
+}
+
+func (f *fakeChunk) Finalize(_ context.Context, r *pb.FinalizeRequest) (*pb.FinalizeReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply := &pb.FinalizeReply{}
+	for _, s := range r.Shards {
+		reply.Results = append(reply.Results, f.set(s.Shard, "finalized"))
+	}
+	return reply, nil
+}
+
+func (f *fakeChunk) DeleteShards(_ context.Context, r *pb.DeleteShardsRequest) (*pb.DeleteShardsReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply := &pb.DeleteShardsReply{}
+	for _, s := range r.Shards {
+		reply.Results = append(reply.Results, f.set(s, "deleted"))
+	}
+	return reply, nil
+}
+
+func (f *fakeChunk) RecoverVolume(_ context.Context, r *pb.RecoverVolumeRequest) (*pb.RecoverVolumeReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recovered = append(f.recovered, r.Volume)
+	return nil, pb.ToStatus(errs.New(errs.Unavailable, "", "the test recovers nothing"))
+}
+
+func (f *fakeChunk) asked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.recovered)
+}
