@@ -85,7 +85,7 @@ func TestASegmentCostsLessMemoryThanItsBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	const n = 1 << 15
+	const n = 1 << 14
 	for _, servers := range []int{6, 1000} {
 		base := grow(t, servers, 64, 8)
 		before := heap()
