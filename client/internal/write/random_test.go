@@ -53,6 +53,7 @@ func history(seed uint64, verbose bool, t *testing.T) error {
 		w.d.Log = func(s string) { t.Logf("%v %s", w.d.Now, s) }
 	}
 	trouble := r.IntN(30)
+	w.cell.Faults = r.IntN(2) * r.IntN(60)
 	for range 300 {
 		w.event(trouble)
 		if w.d.Broken != nil {
@@ -120,6 +121,7 @@ func (w *world) heal(verbose bool, t *testing.T) error {
 	}
 	w.cell.Away, w.cell.Full = false, false
 	d.Overload(0)
+	w.cell.Faults = 0
 	d.Budget(true)
 	d.Do(func(c *write.Core) { c.Release(d.Now) })
 	for range 20000 {

@@ -19,6 +19,7 @@ type Cell struct {
 	Away     bool               // the metadata service can't be reached
 	Full     bool               // and answers allocations with NoSpace
 	Rows     int                // blocks per shard of new segments: 1 to Rows
+	Faults   int                // of 1000 requests to servers fail for a reason of their own
 	tasks    []task
 }
 
@@ -85,6 +86,14 @@ func (c *Cell) Deliver() bool {
 	c.tasks = append(c.tasks[:i], c.tasks[i+1:]...)
 	t.run()
 	return true
+}
+
+// fault is a reason of its own, seldom.
+func (c *Cell) fault() error {
+	if c.Rand.IntN(1000) >= c.Faults {
+		return nil
+	}
+	return []error{errs.NotHere, errs.StaleGeneration, errs.Sealed, errs.NoSpace, errs.Corrupt, errs.Deadline, errs.Unavailable, errs.IncarnationMoved}[c.Rand.IntN(8)]
 }
 
 // Append stores one participant's part of a stripe.

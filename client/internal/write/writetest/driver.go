@@ -195,8 +195,11 @@ func (d *Driver) sendTo(st *write.Stripe, shards layout.Mask) {
 		s := d.Cell.Server(st.Segment.Shards[i].Server)
 		r := write.Reply{Seq: st.Seq(), Copy: st.Copy, Shard: i}
 		d.Cell.send(s, func() {
-			var err error = errs.Overloaded
-			if d.Cell.Rand.IntN(100) >= d.overload {
+			err := d.Cell.fault()
+			if d.Cell.Rand.IntN(100) < d.overload {
+				err = errs.Overloaded
+			}
+			if err == nil {
 				r.Incarnation, err = s.Append(layout.ShardKey{Segment: st.Segment.ID, Shard: i}, st.Header, st.Durable)
 			}
 			d.Cell.send(nil, func() {
@@ -215,7 +218,10 @@ func (d *Driver) onSync(y *write.Sync) {
 	id, sent := y.ID, *y
 	sent.Shards = append(sent.Shards[:0:0], y.Shards...)
 	d.Cell.send(s, func() {
-		err := s.Sync(&sent, d.Epoch)
+		err := d.Cell.fault()
+		if err == nil {
+			err = s.Sync(&sent, d.Epoch)
+		}
 		d.Cell.send(nil, func() {
 			d.Core.Synced(d.Now, id, err)
 			d.take()
