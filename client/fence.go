@@ -98,16 +98,27 @@ func addFenceReply(shard *recovery.Shard, r *pb.FenceReply) {
 		shard.State, shard.Reason = recovery.CannotTell, r.Message
 	}
 	for _, s := range r.Stripes {
-		have := recovery.Stripe{Seq: layout.Seq(s.Seq)}
-		if s.Kind != 0 {
-			have.Reason = errs.Kind(s.Kind).String()
-		} else if h, _, err := stripe.Decode(s.Header); err != nil {
-			have.Reason = err.Error()
-		} else {
-			have.Header = h
-		}
-		shard.Stripes = append(shard.Stripes, have)
+		shard.Stripes = append(shard.Stripes, fencedStripe(s))
 	}
+}
+
+// fencedStripe is what a shard says of one stripe: it has it, can read only the
+// header, or can't tell.
+func fencedStripe(s *pb.FencedStripe) recovery.Stripe {
+	out := recovery.Stripe{Seq: layout.Seq(s.Seq)}
+	if s.Kind != 0 {
+		out.Doubt, out.Reason = true, errs.Kind(s.Kind).String()
+	}
+	if len(s.Header) == 0 {
+		return out
+	}
+	h, _, err := stripe.Decode(s.Header)
+	if err != nil {
+		out.Doubt, out.Reason = true, err.Error()
+		return out
+	}
+	out.Header = h
+	return out
 }
 
 // control gives the control connection of a chunk server.

@@ -106,12 +106,16 @@ func (s *Server) RecordRoot(ctx context.Context, r *pb.RecordRootRequest) (*pb.R
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.propose(ctx, state.RecordRoot{
+	result, err := s.propose(ctx, state.RecordRoot{
 		ID: state.CommandID(r.GetCommand()), Volume: layout.VolumeID(r.GetVolume()), Epoch: layout.Epoch(r.GetEpoch()),
 		Root: rootIn(r.GetRoot()), MapLists: lists,
 		Retired: segmentIDsIn(r.GetRetired()), RetiredMap: segmentIDsIn(r.GetRetiredMap()),
 	})
-	return &pb.RecordRootReply{}, err
+	reply := &pb.RecordRootReply{}
+	for _, id := range result.Segments {
+		reply.Retired = append(reply.Retired, uint64(id))
+	}
+	return reply, err
 }
 
 // RequestMove implements pb.MetaServer. A move off a server that is down costs

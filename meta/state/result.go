@@ -16,7 +16,7 @@ type Result struct {
 	Session  layout.SessionID   // OpenSession
 	Volume   layout.VolumeID    // every command on a volume
 	Epoch    layout.Epoch       // AcquireLease
-	Segments []layout.SegmentID // AllocateSegments
+	Segments []layout.SegmentID // AllocateSegments; RecordRoot: of both lists, those retired or gone
 	Open     *OpenVolume        // AcquireLease: as of this command
 
 	Events []Event

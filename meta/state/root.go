@@ -28,6 +28,7 @@ func (c RecordRoot) apply(t *tables, r *Result) error {
 	r.Volume = v.ID
 	if c.Root.Number == v.Root.Number && c.Root.Covers == v.Root.Covers && bytes.Equal(c.Root.Page, v.Root.Page) {
 		r.Repeat = true
+		r.Segments = c.retiredOf(t)
 		return nil
 	}
 	if err := c.checkRoot(v); err != nil {
@@ -54,6 +55,7 @@ func (c RecordRoot) apply(t *tables, r *Result) error {
 		t.putSegment(s, v)
 		r.emit(SegmentRetired{Segment: s.ID})
 	}
+	r.Segments = c.retiredOf(t)
 	t.forgetReplayed(v)
 	t.putVolume(v)
 	r.emit(RootRecorded{Volume: v.ID, Number: v.Root.Number, Covers: v.Root.Covers})
@@ -95,7 +97,10 @@ func (c RecordRoot) judgeLists(t *tables, v *Volume) ([]Seal, error) {
 }
 
 // judgeRetired gives the segments that this root retires, with Retired set.
-// Those that are retired or gone already are left out.
+// The lists are the writer's wish: it knows which segments its map no longer
+// names, not which of them are sealed. Those that are retired or gone already,
+// that are not sealed yet, or that end above what the root covers are left out;
+// a later root may retire them.
 func (c RecordRoot) judgeRetired(t *tables, v *Volume) ([]*Segment, error) {
 	var out []*Segment
 	for i, id := range append(append([]layout.SegmentID(nil), c.Retired...), c.RetiredMap...) {
@@ -106,13 +111,12 @@ func (c RecordRoot) judgeRetired(t *tables, v *Volume) ([]*Segment, error) {
 		if s == nil || s.Volume == v.ID && !s.needed() {
 			continue
 		}
-		if s.Volume != v.ID || s.Map != (i >= len(c.Retired)) || s.Unsealed() {
-			return nil, errs.New(errs.InvalidArgument, "record root", "segment %d (volume %d, map %v, %v) can't be retired here", id, s.Volume, s.Map, s.State).
-				WithHint("retire sealed segments of the same volume, data and map apart")
+		if s.Volume != v.ID || s.Map != (i >= len(c.Retired)) {
+			return nil, errs.New(errs.InvalidArgument, "record root", "segment %d (volume %d, map %v) can't be retired here", id, s.Volume, s.Map).
+				WithHint("retire segments of the same volume, data and map apart")
 		}
-		if !s.Map && s.Seal.Last > c.Root.Covers {
-			return nil, errs.New(errs.InvalidArgument, "record root", "segment %d ends at seq %d, the root covers %d only", id, s.Seal.Last, c.Root.Covers).
-				WithHint("retire it with a root that covers it")
+		if s.Unsealed() || !s.Map && s.Seal.Last > c.Root.Covers {
+			continue
 		}
 		if s.Retired = uint64(c.Root.Covers); s.Map {
 			s.Retired = uint64(c.Root.Number)
@@ -120,6 +124,16 @@ func (c RecordRoot) judgeRetired(t *tables, v *Volume) ([]*Segment, error) {
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// retiredOf gives those of both lists that are retired or gone.
+func (c RecordRoot) retiredOf(t *tables) (out []layout.SegmentID) {
+	for _, id := range append(append([]layout.SegmentID(nil), c.Retired...), c.RetiredMap...) {
+		if s := t.segment(id); s == nil || !s.needed() {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // forgetCuts drops cuts that the root covers, but for the newest, which tells

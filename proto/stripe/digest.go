@@ -16,26 +16,34 @@ import (
 type Digest [16]byte
 
 // Add gives the digest with one more stripe.
-func (d Digest) Add(h *Header) Digest {
+func (d Digest) Add(h *Header) Digest { return d.add(h, crcOfCRCs(h.CRCs)) }
+
+func (d Digest) add(h *Header, crcs uint32) Digest {
 	le := binary.LittleEndian
-	b := make([]byte, 0, len(d)+8*3+4*3)
+	var space [len(d) + 8*3 + 4*3]byte
+	b := space[:0]
 	b = append(b, d[:]...)
 	b = le.AppendUint64(b, uint64(h.Epoch))
 	b = le.AppendUint64(b, uint64(h.Seq))
 	b = le.AppendUint64(b, uint64(h.Offset))
 	b = le.AppendUint32(b, h.Shape.Unit)
 	b = le.AppendUint32(b, uint32(h.Shape.Data))
-	b = le.AppendUint32(b, crcOfCRCs(h.CRCs))
+	b = le.AppendUint32(b, crcs)
 	sum := sha256.Sum256(b)
 	return Digest(sum[:len(d)])
 }
 
+// crcOfCRCs is the CRC32C of the checksums, encoded little-endian.
 func crcOfCRCs(crcs []uint32) uint32 {
 	var sum uint32
-	var b [4]byte
-	for _, c := range crcs {
-		binary.LittleEndian.PutUint32(b[:], c)
-		sum = crc32.Update(sum, Castagnoli, b[:])
+	var b [256]byte
+	for len(crcs) > 0 {
+		n := min(len(crcs), len(b)/4)
+		for i, c := range crcs[:n] {
+			binary.LittleEndian.PutUint32(b[4*i:], c)
+		}
+		sum = crc32.Update(sum, Castagnoli, b[:4*n])
+		crcs = crcs[n:]
 	}
 	return sum
 }
@@ -69,16 +77,19 @@ func (s *Seal) Add(h *Header) {
 	}
 	s.Last = h.Seq
 	s.Count++
+	crcs := crcOfCRCs(h.CRCs)
 	for p := h.Participants(); p != 0; p &= p - 1 {
 		i, _ := p.Nth(0)
-		s.Shards[i].Add(h)
+		s.Shards[i].add(h, crcs)
 	}
 }
 
 // Add extends one shard's list by a stripe in which it takes part.
-func (s *ShardSeal) Add(h *Header) {
+func (s *ShardSeal) Add(h *Header) { s.add(h, crcOfCRCs(h.CRCs)) }
+
+func (s *ShardSeal) add(h *Header, crcs uint32) {
 	s.Count++
-	s.Digest = s.Digest.Add(h)
+	s.Digest = s.Digest.add(h, crcs)
 	if h.Shape.Unit > 0 {
 		s.Length = h.End()
 	}
