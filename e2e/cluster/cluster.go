@@ -102,17 +102,30 @@ func (c *Cluster) define() error {
 }
 
 func (c *Cluster) process(name, addr string, args ...string) *Process {
-	return &Process{Name: name, Addr: addr, cluster: c, args: args, log: filepath.Join(c.opts.Dir, name+".log")}
+	return &Process{Name: name, Addr: addr, cluster: c, binary: c.opts.Binary, args: args, log: filepath.Join(c.opts.Dir, name+".log")}
 }
 
 // Servers are all servers, metadata servers first.
 func (c *Cluster) Servers() []*Process { return append(append([]*Process{}, c.Metas...), c.Chunkds...) }
 
-// Spawn runs the strake command in the background, with --cell set. What it
-// writes to stdout goes to the writer, stderr into its log.
-func (c *Cluster) Spawn(name string, stdout io.Writer, args ...string) (*Process, error) {
-	p := c.process(name, "", append(args, "--cell", c.Cell)...)
-	p.stdout = stdout
+// Program is what Spawn runs.
+type Program struct {
+	Binary string   // empty: the strake command, with --cell set
+	Args   []string // without the program's name
+	Env    []string // on top of this process's
+	Stdout io.Writer
+}
+
+// Spawn runs a program in the background. What it writes to stderr, and to stdout
+// unless that goes elsewhere, is its log. It is stopped with the cluster.
+func (c *Cluster) Spawn(name string, run Program) (*Process, error) {
+	p := c.process(name, "", run.Args...)
+	p.stdout, p.env = run.Stdout, run.Env
+	if run.Binary == "" {
+		p.args = append(p.args, "--cell", c.Cell)
+	} else {
+		p.binary = run.Binary
+	}
 	c.mu.Lock()
 	c.extra = append(c.extra, p)
 	c.mu.Unlock()

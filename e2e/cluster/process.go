@@ -22,8 +22,10 @@ type Process struct {
 	Addr string // a server's address: of a metadata server, or of a data plane
 
 	cluster *Cluster
+	binary  string
 	args    []string
-	log     string // path
+	env     []string // on top of this process's
+	log     string   // path
 	stdout  io.Writer
 
 	mu       sync.Mutex
@@ -45,12 +47,12 @@ func (p *Process) start() error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(p.cluster.opts.Binary, p.args...)
+	cmd := exec.Command(p.binary, p.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if p.stdout != nil {
 		cmd.Stdout = p.stdout
 	}
-	cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 exitcode=66")
+	cmd.Env = append(append(os.Environ(), "GORACE=halt_on_error=1 exitcode=66"), p.env...)
 	if err := p.cluster.spawner.start(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}

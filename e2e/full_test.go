@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"strake/client"
+	"strake/e2e/cluster"
+)
+
+// TestFullCellRefusesWritesAndNothingElse fills a small cell to the brim: writes
+// are refused with no-space, what is there reads back, removing a volume works and
+// makes room.
+func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
+	c := start(t, cluster.Options{ChunkdArgs: []string{"--capacity", "96MiB"}})
+	const size = 256 << 20
+	create(t, c, "a", size/4096)
+	create(t, c, "b", 4096)
+	vol := open(t, c, "a", client.OpenOptions{Write: true})
+	chunk := bytes.Repeat([]byte("full"), 1<<18) // 1 MiB
+	written := 0
+	var full error
+	for at := int64(0); at < size && full == nil; at += int64(len(chunk)) {
+		if _, full = vol.WriteAt(chunk, at); full == nil {
+			full = vol.Flush(t.Context())
+		}
+		if full == nil {
+			written++
+		}
+	}
+	if !errors.Is(full, client.ErrNoSpace) {
+		t.Fatalf("after %d MiB: got %v, want no-space", written, full)
+	}
+	t.Logf("%d MiB fitted", written)
+	if written < 32 {
+		t.Errorf("%d MiB fitted into a cell of 6 x 96 MiB", written)
+	}
+	got := make([]byte, len(chunk))
+	for i := range written {
+		if _, err := vol.ReadAt(got, int64(i)<<20); err != nil || !bytes.Equal(got, chunk) {
+			t.Fatalf("read back MiB %d: %v", i, err)
+		}
+	}
+	if err := vol.Close(); err != nil && !errors.Is(err, client.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	cell := dial(t, c)
+	check(t, cell.RemoveVolume(t.Context(), "a", true))
+	b, err := cell.Open(t.Context(), "b", client.OpenOptions{Write: true})
+	check(t, err)
+	eventually(t, "room after the removal", 30*time.Second, func() bool {
+		_, err := b.WriteAt(chunk, 0)
+		if err == nil {
+			err = b.Flush(t.Context())
+		}
+		return err == nil
+	})
+	check(t, b.Close())
+}

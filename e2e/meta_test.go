@@ -1,0 +1,51 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"strake/client"
+	"strake/e2e/cluster"
+)
+
+// TestMetadataLeaderDies kills the leader of three: open volumes go on, and new
+// ones can be opened and created soon.
+func TestMetadataLeaderDies(t *testing.T) {
+	c := start(t, cluster.Options{Meta: 3})
+	l := startLoad(t, c, "v")
+	l.progress(t, 40, 30*time.Second)
+	leader, err := c.Leader(t.Context())
+	check(t, err)
+	check(t, leader.Kill())
+	l.progress(t, 40, 30*time.Second)
+	begun := time.Now()
+	create(t, c, "w", 256)
+	vol := open(t, c, "w", client.OpenOptions{Write: true})
+	t.Logf("a new volume was created and opened %.1f s after the leader's death", time.Since(begun).Seconds())
+	_, err = vol.WriteAt([]byte("hello"), 4095)
+	check(t, err)
+	check(t, vol.Flush(t.Context()))
+	check(t, vol.Close())
+	check(t, leader.Restart())
+	check(t, c.WaitHealthy(t.Context()))
+	verify(t, c, l.end(t), "v")
+}
+
+// TestMetadataOutageStopsNobody takes the only metadata server away for a while:
+// reads and writes of open volumes go on.
+func TestMetadataOutageStopsNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes longer than a session's life")
+	}
+	c := start(t, cluster.Options{})
+	l := startLoad(t, c, "v")
+	l.progress(t, 40, 30*time.Second)
+	check(t, c.Metas[0].Kill())
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		l.progress(t, 20, 10*time.Second)
+	}
+	check(t, c.Metas[0].Restart())
+	check(t, c.WaitHealthy(t.Context()))
+	l.progress(t, 40, 30*time.Second)
+	verify(t, c, l.end(t), "v")
+}
