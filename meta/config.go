@@ -48,7 +48,10 @@ type Config struct {
 // address that the server listens on.
 func (c Config) check(bound net.Addr) (Config, error) {
 	if c.Advertise == "" {
-		c.Advertise = bound.String()
+		c.Advertise = c.Listen // the name as it was given, not what it resolved to
+		if host, port, err := net.SplitHostPort(c.Listen); err != nil || host == "" || port == "0" {
+			c.Advertise = bound.String()
+		}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -65,9 +68,10 @@ func (c Config) check(bound net.Addr) (Config, error) {
 		return c, errs.New(errs.InvalidArgument, "start", "a peer stands twice in the list")
 	}
 	for _, a := range append([]string{c.Advertise}, c.Peers...) {
-		if host, port, err := net.SplitHostPort(a); err != nil || port == "" || port == "0" || host == "" {
+		host, port, err := net.SplitHostPort(a)
+		if ip := net.ParseIP(host); err != nil || port == "" || port == "0" || host == "" || ip != nil && ip.IsUnspecified() {
 			return c, errs.New(errs.InvalidArgument, "start", "%q is not an address that others can reach", a).
-				WithHint("give HOST:PORT")
+				WithHint("give HOST:PORT with --advertise")
 		}
 	}
 	if c.ShardLength == 0 {

@@ -43,6 +43,11 @@ func decide(self peerView, others []peerView) (step, string) {
 	if !slices.Contains(self.peers, self.address) {
 		return stepAsk, "this server is not among the peers that form the cell"
 	}
+	for _, o := range others {
+		if o.silent == "" && o.formed {
+			return stepAsk, o.address + " is a member of a cell already and this server's directory is empty"
+		}
+	}
 	forming := false
 	for _, o := range others {
 		switch {
@@ -50,8 +55,6 @@ func decide(self peerView, others []peerView) (step, string) {
 			return stepWait, "waiting for " + o.address + ": " + o.silent
 		case o.id != o.address:
 			return stepWait, o.address + " says that it is " + o.id + ": each server must advertise the address that the others list"
-		case o.formed:
-			return stepAsk, o.address + " is a member of a cell already and this server's directory is empty"
 		case o.wiped:
 			return stepWait, o.address + " lost its state: empty its directory to form a new cell"
 		case !slices.Equal(o.peers, self.peers):

@@ -25,7 +25,8 @@
 // reads, so each entry carries our own CRC, term and index and the whole log is
 // read at each start; its metadata lies in a BoltDB file that it never closes,
 // so walMeta takes its place; it gives entries that were truncated already, so
-// guard keeps the bound; and it goes through vfs like everything else, so that
+// guard keeps the bound; a file that loses its last entries can't be read after a
+// restart, so walFiler reads it through; and it goes through vfs like everything else, so that
 // power cuts and faults can be tested.
 //
 //	log/       raft-wal's segment files, and meta: its list of them, term and vote

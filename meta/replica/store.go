@@ -81,7 +81,7 @@ func (d *disk) open(opts Options) (err error) {
 func (d *disk) openLog(opts Options) error {
 	log, err := wal.Open(logDir,
 		wal.WithMetaStore(&walMeta{fs: d.fs, name: logMeta}),
-		wal.WithSegmentFiler(segment.NewFiler(logDir, walFS{d.fs})),
+		wal.WithSegmentFiler(walFiler{segment.NewFiler(logDir, walFS{d.fs})}),
 		wal.WithSegmentSize(opts.Timing.logFile()),
 		wal.WithLogger(hclogOf(opts.Logger)))
 	if err != nil {

@@ -4,10 +4,25 @@ import (
 	"path"
 	"sync/atomic"
 
+	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 
 	"strake/internal/vfs"
 )
+
+// walFiler opens raft-wal's files. Where the newest file loses its last entries
+// (a follower that diverged), raft-wal calls it sealed without writing the index
+// that it looks for when it opens a sealed file: the entries would be there and
+// could not be read. Such a file is read through instead, as the newest is.
+type walFiler struct{ *segment.Filer }
+
+// Open implements types.SegmentFiler.
+func (f walFiler) Open(info types.SegmentInfo) (types.SegmentReader, error) {
+	if info.IndexStart != 0 {
+		return f.Filer.Open(info)
+	}
+	return f.Filer.RecoverTail(info)
+}
 
 // walFS lets raft-wal keep its files in a vfs.FS.
 type walFS struct{ fs vfs.FS }
