@@ -221,5 +221,5 @@ func (s *Server) mustTell(id serverID) {
 	s.downs[id] = struct{}{}
 }
 
-// now is the leader's clock for what is only shown.
+// nowUnix is the leader's clock, for what is only shown.
 func nowUnix() uint64 { return uint64(time.Now().Unix()) }
