@@ -41,10 +41,11 @@ var mayImport = map[string][]string{
 	"client/internal/recovery": {"internal/errs", "internal/layout", "proto/stripe"},
 	"client":                   {"internal/", "client/", "proto/"},
 	// The top. The seeded cluster runs every role in one process.
-	"e2e/sim": {"internal/", "proto/", "meta/", "chunkd/", "client/", "e2e/"},
-	"ctl":          {"internal/", "proto/", "meta/", "chunkd/", "client/"},
-	"cmd":          {"ctl"},
-	"e2e":          {"internal/", "proto/", "client/", "e2e/"},
+	"e2e/sim":       {"internal/", "proto/", "meta/", "chunkd/", "client/", "e2e/"},
+	"ctl":           {"internal/", "proto/", "meta/", "chunkd/", "client/"},
+	"cmd":           {"ctl"},
+	"e2e/inprocess": {"internal/", "proto/", "meta/", "chunkd/", "client/"},
+	"e2e":           {"internal/", "proto/", "client/", "e2e/"},
 }
 
 const module = "strake/"
