@@ -24,7 +24,8 @@ const (
 // tail, and record the cut with a seal for every unsealed segment in one entry.
 // It gives the log's last seq.
 func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layout.Seq, error) {
-	in := recovery.Input{LastCut: layout.Seq(granted.LastSeq)}
+	// Segments that the newest root covers are not listed: the log stands up to there.
+	in := recovery.Input{LastCut: layout.Seq(max(granted.LastSeq, granted.Open.GetRoot().GetCovers()))}
 	var unsealed []*segment
 	for _, p := range granted.Open.Segments {
 		s := segmentFromPB(p)
