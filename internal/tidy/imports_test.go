@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"meta/replica":             {"internal/", "meta/replica/"},
 	"meta":                     {"internal/", "meta/", "proto/"},
 	"chunkd/format":            {"internal/errs", "internal/layout", "proto/stripe"},
-	"chunkd/sched":             {"internal/errs", "internal/layout"},
+	"chunkd/sched":             {"internal/errs", "internal/layout", "chunkd/sched/"},
 	"chunkd":                   {"internal/", "chunkd/", "proto/"},
 	"client/internal/extent":   {"internal/errs", "internal/layout", "proto/stripe"},
 	"client/internal/write":    {"internal/errs", "internal/layout", "proto/stripe", "proto/frame"},
