@@ -57,13 +57,18 @@ func BenchmarkAppendSync4K(b *testing.B) {
 	for _, writers := range []int{1, 16} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			s := onDisk(b)
-			var id atomic.Uint64
+			var id atomic.Int64
+			streams := make([]*stream, max(writers, runtime.GOMAXPROCS(0)))
+			for i := range streams {
+				streams[i] = newStream(b, s, segment(i+1), 4096)
+			}
 			before := s.Counters()
+			b.ResetTimer()
 			b.SetParallelism(max(1, writers/runtime.GOMAXPROCS(0)))
 			b.SetBytes(4096)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
-				st := newStream(b, s, layout.SegmentID(id.Add(1)), 4096)
+				st := streams[id.Add(1)-1]
 				refs := []frame.ShardRef{st.a.Ref}
 				for pb.Next() {
 					if err := s.Append(*st.next()); err != nil {
