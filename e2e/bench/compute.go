@@ -47,6 +47,7 @@ func compute(name string, k, m int, seconds float64) (*tally, error) {
 func copySteps() func() (int, error) {
 	from, to := make([]byte, computeBytes), make([]byte, computeBytes)
 	newContent().fill(from, 0, 1)
+	copy(to, from) // so that its pages are there
 	at := 0
 	return func() (int, error) {
 		n := copy(to[at:at+mib], from[at:at+mib])

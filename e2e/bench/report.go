@@ -30,5 +30,3 @@ func WriteReport(dir string, r *Result) (string, error) {
 	}
 	return path, nil
 }
-
-func reportPage(*Result) ([]byte, error) { return nil, nil }
