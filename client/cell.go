@@ -217,7 +217,7 @@ func (c *Cell) enter(op, name string, force bool) error {
 	defer c.mu.Unlock()
 	held := c.opening[name]
 	for _, v := range c.volumes {
-		held = held || v.name == name && !force
+		held = held || v.name == name && !force && v.w.alive()
 	}
 	if held {
 		return errs.New(errs.LeaseHeld, op, "%s writes it, in this very process", c.cfg.Owner).

@@ -141,6 +141,13 @@ func (w *writer) ending() error {
 
 func (w *writer) now() time.Duration { return time.Since(w.began) }
 
+// alive tells whether the writer has not ended.
+func (w *writer) alive() bool {
+	w.v.mu.Lock()
+	defer w.v.mu.Unlock()
+	return w.err == nil
+}
+
 // input gives the core one event and hands the jobs that come of it to the
 // workers. For events that a reply or a timer brings.
 func (w *writer) input(event func(now time.Duration)) {

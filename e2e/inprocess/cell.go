@@ -38,6 +38,7 @@ type Options struct {
 	Chunkds     int   // 6
 	Metas       int   // 1
 	ShardLength int64 // in bytes; 4 MiB
+	DiskBytes   int64 // of each chunk server; 1 TiB
 	// Seed decides what survives a cut of the power.
 	Seed uint64
 	// Client is what Dial dials with; Addresses are filled in.

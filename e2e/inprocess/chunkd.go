@@ -27,7 +27,7 @@ type Chunkd struct {
 }
 
 func newChunkd(c *Cell, i int) (s *Chunkd, err error) {
-	s = &Chunkd{Disk: vfs.NewMem(vfs.MemOptions{}), cell: c, number: i, rng: rand.New(rand.NewPCG(c.o.Seed, uint64(i)))}
+	s = &Chunkd{Disk: vfs.NewMem(vfs.MemOptions{Capacity: c.o.DiskBytes}), cell: c, number: i, rng: rand.New(rand.NewPCG(c.o.Seed, uint64(i)))}
 	if s.data, err = newGate(); err == nil {
 		s.control, err = newGate()
 	}
