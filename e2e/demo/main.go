@@ -12,9 +12,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"syscall"
 
 	"strake/e2e/cluster"
@@ -33,7 +34,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.binary, "strake", filepath.Join("bin", "strake"), "the strake command; built when it is not there")
 	flag.StringVar(&o.dir, "dir", "", "where data and logs go (default: a temporary directory)")
-	flag.StringVar(&o.source, "source", runtime.GOROOT(), "the tree to import")
+	flag.StringVar(&o.source, "source", "", "the tree to import (default: the Go toolchain's own)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the temporary directory")
 	flag.BoolVar(&o.run, "run", false, "only start the cell, and leave it up until Ctrl-C")
 	flag.Parse()
@@ -58,6 +59,9 @@ func demo(ctx context.Context, o options) (err error) {
 	if o.binary, err = command(ctx, o); err != nil {
 		return err
 	}
+	if o.source, err = source(ctx, o); err != nil {
+		return err
+	}
 	say("starting one metadata server and six chunk servers as processes of their own")
 	cell, err := cluster.Start(ctx, cluster.Options{Binary: o.binary, Dir: o.dir})
 	if err != nil {
@@ -71,7 +75,7 @@ func demo(ctx context.Context, o options) (err error) {
 	}()
 	fmt.Printf("    metadata at %s; data and logs in %s\n", cell.Cell, o.dir)
 	if o.run {
-		return stayUp(ctx, cell, o.binary)
+		return stayUp(ctx, cell, o)
 	}
 	s := &show{cell: cell, options: o}
 	err = s.perform(ctx)
@@ -92,11 +96,23 @@ func command(ctx context.Context, o options) (string, error) {
 	return cluster.Build(ctx, o.dir)
 }
 
+// source gives the tree to import.
+func source(ctx context.Context, o options) (string, error) {
+	if o.source != "" {
+		return o.source, nil
+	}
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("find a tree to import (-source gives another): %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 // stayUp waits for Ctrl-C.
-func stayUp(ctx context.Context, cell *cluster.Cluster, binary string) error {
+func stayUp(ctx context.Context, cell *cluster.Cluster, o options) error {
 	fmt.Printf("\ntry, in another terminal:\n")
-	for _, line := range []string{"volume create demo --size 1GiB", "volume import demo " + runtime.GOROOT(), "volume export demo - | tar t | head", "status", "server ls"} {
-		fmt.Printf("  %s --cell %s %s\n", binary, cell.Cell, line)
+	for _, line := range []string{"volume create demo --size 1GiB", "volume import demo " + o.source, "volume export demo - | tar t | head", "status", "server ls"} {
+		fmt.Printf("  %s --cell %s %s\n", o.binary, cell.Cell, line)
 	}
 	fmt.Printf("\nCtrl-C stops it\n")
 	<-ctx.Done()
