@@ -12,7 +12,7 @@ func (c *Core) Check() error {
 			return err
 		}
 	}
-	if waiting != c.waiting || running != c.running {
+	if waiting != c.waiting || running != c.running || c.extra > min(running, extraWidth) {
 		return fmt.Errorf("I1: %d wait and %d run, counted as %d and %d", waiting, running, c.waiting, c.running)
 	}
 	for i := range c.heaps {
@@ -33,11 +33,13 @@ func (c *Core) checkFlow(f *flow) error {
 	switch {
 	case in(byLimit) && in(byWeight), backlog != (in(byLimit) || in(byWeight)):
 		return fmt.Errorf("I2: flow %v with %d queued is in limit: %v, in weight: %v", f.key, f.queue.n, in(byLimit), in(byWeight))
+	case in(byUrgency) != (in(byWeight) && c.classes[f.key.Class].params.Target > 0):
+		return fmt.Errorf("I2: flow %v is in weight: %v, in urgency: %v", f.key, in(byWeight), in(byUrgency))
 	case in(byReserve) != (backlog && !f.params.Reservation.isZero()):
 		return fmt.Errorf("I2: flow %v with %d queued is in reserve: %v", f.key, f.queue.n, in(byReserve))
-	case off(byLimit, int64(f.limit.at())), off(byWeight, f.p), off(byReserve, int64(f.reserve.at())), in(byWeight) && f.p < c.virtual:
+	case off(byLimit, int64(f.limit.at())), off(byWeight, f.p), off(byUrgency, f.p), off(byReserve, int64(f.reserve.at())), in(byWeight) && f.p < c.virtual:
 		return fmt.Errorf("I3: flow %v has other keys than its tags R %v L %v P %d, virtual time %d", f.key, f.reserve.at(), f.limit.at(), f.p, c.virtual)
-	case f.gate.n > 0 && c.passes(f, f.gate.first):
+	case f.gate.n > 0 && c.passes(f, f.gate.first.Bytes):
 		return fmt.Errorf("I4: flow %v holds %d bytes and %d wait at its gate", f.key, f.held, f.gate.n)
 	}
 	n, bytes, last := 0, int64(0), f.idleSince-1<<62

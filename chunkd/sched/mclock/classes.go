@@ -16,8 +16,8 @@ func (c *Core) SetClass(now time.Duration, cl layout.Class, p Params) error {
 	}
 	c.classes[cl].params = p.orDefaults()
 	for _, f := range c.order {
-		if _, differs := c.own[f.key]; f.key.Class == cl && !differs {
-			c.adopt(now, f, c.classes[cl].params)
+		if f.key.Class == cl {
+			c.adopt(now, f, c.ParamsOf(f.key))
 		}
 	}
 	c.retarget(now)
@@ -61,6 +61,7 @@ func (c *Core) ParamsOf(k Key) Params {
 // distance from now was made at other rates.
 func (c *Core) adopt(now time.Duration, f *flow, p Params) {
 	if f.params == p {
+		c.place(now, f) // the class's target may be another
 		return
 	}
 	f.params = p

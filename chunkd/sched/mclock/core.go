@@ -17,6 +17,9 @@ const (
 	// floorShare: of so many parts of the device one goes by weight, whatever is
 	// reserved.
 	floorShare = 20
+	// extraWidth is how many requests of classes with a latency target may run
+	// beside the width, see urgent.
+	extraWidth = 4
 	// rebaseAt keeps P tags from overflowing.
 	rebaseAt = 1 << 60
 )
@@ -35,6 +38,8 @@ type Core struct {
 	owed    time.Duration // cost served by reservation while others waited, see floorShare
 
 	running, waiting int
+	extra            int           // of running, beside the width
+	turned           time.Duration // when one of the others came or went
 	width            width
 	costs            costs
 	latencies        [2][sizes]latency
@@ -129,75 +134,6 @@ func (c *Core) refuseLate(f *flow, lat *latency) {
 	lat.usual -= lat.usual / 8
 }
 
-// Next gives the request to run now, nil when none may. wait is then the time
-// after which to ask again although nothing was enqueued or done; 0: no need. A
-// request with Late set is not to be run. After each of the other calls Next is
-// to be asked until it gives nil.
-func (c *Core) Next(now time.Duration) (r *Request, wait time.Duration) {
-	if full := c.running >= c.width.allows(); full || c.waiting == 0 {
-		c.watch(now, full && c.waiting > 0)
-		return nil, 0
-	}
-	f, reserved := c.pick(now)
-	if f == nil {
-		c.watch(now, false)
-		return nil, max(1, c.soonest()-now)
-	}
-	r = f.queue.first
-	f.queue.remove(r)
-	f.queuedBytes -= int64(r.Bytes)
-	c.waiting--
-	if lat := c.latency(r); r.Deadline != 0 && now+lat.usual > r.Deadline {
-		c.refuseLate(f, lat)
-		r.state, r.flow, r.Late = idle, nil, true
-		c.left(now, f)
-	} else {
-		c.dispatch(now, f, r, reserved)
-	}
-	c.place(now, f)
-	return r, 0
-}
-
-// pick chooses the flow to serve: the reservation that is due first, else the
-// smallest P among those that their limit allows; nil when all must wait.
-func (c *Core) pick(now time.Duration) (f *flow, reserved bool) {
-	for f, at := c.heaps[byLimit].top(); f != nil && at <= int64(now); f, at = c.heaps[byLimit].top() {
-		c.place(now, f)
-	}
-	due, at := c.heaps[byReserve].top()
-	share, _ := c.heaps[byWeight].top()
-	if due == nil || at > int64(now-c.behind) {
-		return share, false
-	}
-	c.lag(now, time.Duration(at))
-	if share != nil && share != due {
-		first := share.queue.first
-		if c.owed >= (floorShare-1)*c.costs.of(first.Write, first.Bytes) {
-			return share, false
-		}
-	}
-	return due, true
-}
-
-// lag shifts the time of all R tags when the first of them lies further back than
-// catchUp. All are shifted alike, so that reservations which can't all be met
-// shrink in proportion.
-func (c *Core) lag(now, first time.Duration) {
-	c.behind = max(c.behind, now-first-catchUp)
-}
-
-// soonest is when the next flow may be served that may not be now.
-func (c *Core) soonest() time.Duration {
-	at := int64(1<<63 - 1)
-	if f, key := c.heaps[byLimit].top(); f != nil {
-		at = key
-	}
-	if f, key := c.heaps[byReserve].top(); f != nil {
-		at = min(at, key+int64(c.behind))
-	}
-	return time.Duration(at)
-}
-
 // dispatch charges a request and counts it as running.
 func (c *Core) dispatch(now time.Duration, f *flow, r *Request, reserved bool) {
 	r.cost = c.costs.of(r.Write, r.Bytes)
@@ -237,6 +173,7 @@ func (c *Core) place(now time.Duration, f *flow) {
 	}
 	if at := f.limit.at(); !f.params.Limit.isZero() && at > now {
 		c.heaps[byWeight].drop(f)
+		c.heaps[byUrgency].drop(f)
 		c.heaps[byLimit].set(f, int64(at))
 		f.throttled(now, true)
 		return
@@ -246,14 +183,16 @@ func (c *Core) place(now time.Duration, f *flow) {
 		f.p = max(f.p, c.virtual) // time spent throttled gives no credit either
 	}
 	c.heaps[byWeight].set(f, f.p)
+	if c.classes[f.key.Class].params.Target > 0 {
+		c.heaps[byUrgency].set(f, f.p)
+	} else {
+		c.heaps[byUrgency].drop(f)
+	}
 }
 
 // Done takes a request back that ran for took.
 func (c *Core) Done(now time.Duration, r *Request, took time.Duration) {
-	f := r.flow
-	r.state, r.flow = idle, nil
-	f.running--
-	c.running--
+	f := c.ended(now, r)
 	f.stat.done(r, took)
 	lat := c.latency(r)
 	smooth(&lat.usual, took)
@@ -261,7 +200,24 @@ func (c *Core) Done(now time.Duration, r *Request, took time.Duration) {
 	if c.costs.done(now, c.width.now, r.Write, r.Bytes) {
 		c.retarget(now)
 	}
+}
+
+// Return takes a request back that was dispatched and did not run. What it was
+// charged is lost.
+func (c *Core) Return(now time.Duration, r *Request) { c.ended(now, r) }
+
+func (c *Core) ended(now time.Duration, r *Request) *flow {
+	f := r.flow
+	r.state, r.flow = idle, nil
+	f.running--
+	c.running--
+	if r.extra {
+		c.extra--
+	} else {
+		c.turned = now
+	}
 	c.left(now, f)
+	return f
 }
 
 // Cancel takes a request out that is queued or at the gate; false: it is neither.
@@ -309,8 +265,10 @@ func (c *Core) rebase() {
 	for _, f := range c.order {
 		f.p = max(0, f.p-c.virtual)
 	}
-	for i := range c.heaps[byWeight].items { // the order stays: none is below virtual
-		c.heaps[byWeight].items[i].key -= c.virtual
+	for _, which := range []int{byWeight, byUrgency} { // the order stays: none is below virtual
+		for i := range c.heaps[which].items {
+			c.heaps[which].items[i].key -= c.virtual
+		}
 	}
 	c.virtual = 0
 }

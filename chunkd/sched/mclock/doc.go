@@ -44,8 +44,9 @@
 //	I1  A request is idle, queued, at the gate, or running; Waiting and Running
 //	    count them.
 //	I2  A flow with queued requests is in exactly one of the heaps `limit` and
-//	    `weight`, and in `reserve` if and only if it has a reservation; a flow
-//	    without is in none.
+//	    `weight`, in `reserve` if and only if it has a reservation, and in
+//	    `urgency` if and only if it is in `weight` and its class has a latency
+//	    target; a flow without is in none.
 //	I3  A flow in `limit` is not due before its key; heaps are ordered.
 //	I4  The bytes admitted through a flow's gate are within its bound, or one
 //	    request alone. Whoever waits at the gate could not be admitted.

@@ -19,7 +19,7 @@ func (c *Core) Admit(now time.Duration, r *Request) (ok bool, err error) {
 	case r.Deadline != 0 && now > r.Deadline:
 		f.stat.late++
 		return false, c.late
-	case f.gate.n == 0 && c.passes(f, r):
+	case f.gate.n == 0 && c.passes(f, r.Bytes):
 		f.held += int64(r.Bytes)
 		return true, nil
 	case f.gate.n >= c.opts.FlowDepth:
@@ -32,9 +32,15 @@ func (c *Core) Admit(now time.Duration, r *Request) (ok bool, err error) {
 	return false, nil
 }
 
-// passes tells whether a request fits through the gate.
-func (c *Core) passes(f *flow, r *Request) bool {
-	return f.held == 0 || f.held+int64(r.Bytes) <= c.opts.GateBytes
+// passes tells whether so many bytes fit through the gate.
+func (c *Core) passes(f *flow, bytes int) bool {
+	return f.held == 0 || f.held+int64(bytes) <= c.opts.GateBytes
+}
+
+// Passes tells whether Admit would let a write in at once.
+func (c *Core) Passes(k Key, bytes int) bool {
+	f := c.flows[k]
+	return f == nil || f.gate.n == 0 && c.passes(f, bytes)
 }
 
 // Release gives the bytes of an admitted write back, whether it was stored or
@@ -49,7 +55,7 @@ func (c *Core) Release(k Key, bytes int) {
 // when none may. It is idle again and its bytes are held.
 func (c *Core) Admitted(k Key) *Request {
 	f := c.flows[k]
-	if f == nil || f.gate.n == 0 || !c.passes(f, f.gate.first) {
+	if f == nil || f.gate.n == 0 || !c.passes(f, f.gate.first.Bytes) {
 		return nil
 	}
 	r := f.gate.first

@@ -5,6 +5,7 @@ const (
 	byReserve = iota // by R: flows with a reservation
 	byLimit          // by L: flows that must wait for it
 	byWeight         // by P: flows that may be served
+	byUrgency        // by P: those of them whose class has a latency target
 	heaps
 )
 

@@ -104,3 +104,54 @@ func TestQuantumFollowsTheTarget(t *testing.T) {
 		t.Errorf("%d after inference, %d before", after, before)
 	}
 }
+
+// TestAStuckWriteHoldsUpNoSmallRead: one write that takes seconds fills a width of
+// one; reads of a class with a target pass it, others wait.
+func TestAStuckWriteHoldsUpNoSmallRead(t *testing.T) {
+	c := New(Options{MaxWidth: 1})
+	now := time.Second
+	enqueue := func(class layout.Class) *Request {
+		r := &Request{Class: class, Bytes: 4096, Write: class == layout.ClassCheckpoint}
+		if err := c.Enqueue(now, r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	stuck := enqueue(layout.ClassCheckpoint)
+	if r, _ := c.Next(now); r != stuck {
+		t.Fatalf("first came %+v", r)
+	}
+	bulk, small := enqueue(layout.ClassTraining), enqueue(layout.ClassInference)
+	r, wait := c.Next(now)
+	if r != nil || wait != Defaults(layout.ClassInference).Target {
+		t.Fatalf("second came %+v, wait %v", r, wait)
+	}
+	now += wait
+	for range 3 { // one after another
+		if r, _ = c.Next(now); r != small {
+			t.Fatalf("beside the stuck one came %+v", r)
+		}
+		c.Done(now, small, ms)
+		small = enqueue(layout.ClassInference)
+	}
+	for range 10 {
+		enqueue(layout.ClassInference)
+	}
+	for n := 0; ; n++ {
+		if r, _ = c.Next(now); r == nil && n == extraWidth {
+			break
+		} else if r == nil || r.Class != layout.ClassInference {
+			t.Fatalf("%d beside the stuck one, then %+v", n, r)
+		}
+	}
+	c.Done(now, stuck, time.Second)
+	for r, _ = c.Next(now); r != bulk; r, _ = c.Next(now) {
+		if r == nil {
+			t.Fatal("the other never came")
+		}
+		c.Done(now, r, ms)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}

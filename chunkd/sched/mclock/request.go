@@ -26,6 +26,7 @@ type Request struct {
 	Late bool
 
 	state      state
+	extra      bool // runs beside the width
 	flow       *flow
 	next, prev *Request
 	arrived    time.Duration

@@ -139,6 +139,11 @@ func (c *Core) Stats() Stats {
 // Load is the number of requests that run or wait.
 func (c *Core) Load() int { return c.running + c.waiting }
 
-// Free tells whether a request that comes now would be served at once, its limit
-// aside.
-func (c *Core) Free() bool { return c.waiting == 0 && c.running < c.width.allows() }
+// Free tells whether a request that comes now would be served at once.
+func (c *Core) Free(now time.Duration, k Key) bool {
+	if c.waiting > 0 || c.running >= c.width.allows() {
+		return false
+	}
+	f := c.flows[k]
+	return f == nil || f.params.Limit.isZero() || f.limit.at() <= now
+}

@@ -14,7 +14,7 @@ const (
 	// probeEvery is how often, while saturated, a few requests run alone to see
 	// what the device takes without a queue. probeRequests is how many.
 	probeEvery    = 10 * time.Second
-	probeRequests = 4
+	probeRequests = 8
 	// inUse is how long after its last request a class's target still counts.
 	inUse = 10 * time.Second
 )
@@ -66,9 +66,9 @@ func (w *width) done(r *Request, took, target time.Duration, lat *latency) {
 	if w.lone == r {
 		w.lone = nil
 		smooth(&lat.alone, took)
-		w.probe = max(0, w.probe-1)
 	}
 	if w.probe > 0 {
+		w.probe--
 		return
 	}
 	w.seen++
