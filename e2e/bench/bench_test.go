@@ -147,6 +147,18 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	}
 }
 
+// TestAnUnreachableCellIsTold: nothing is left to clean up.
+func TestAnUnreachableCellIsTold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until the cell is given up")
+	}
+	o := bench.Options{Binary: "/nonexistent", Cases: "seqread-4m", Seconds: 1, Repeat: 1, Clients: 1, Size: 16 << 20,
+		Cell: "127.0.0.1:1", Volume: "v", Progress: func(bench.Event) {}}
+	if _, err := bench.Run(t.Context(), o); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("%v, want it told as unavailable", err)
+	}
+}
+
 // TestReportNeedsNothingElse writes a report and looks for references to what is
 // not in it.
 func TestReportNeedsNothingElse(t *testing.T) {

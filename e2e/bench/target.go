@@ -33,22 +33,25 @@ type target struct {
 }
 
 // newTarget starts a throwaway cell, or connects to the one that is given.
-func newTarget(ctx context.Context, o Options) (t *target, err error) {
-	t = &target{address: o.Cell, control: dial.NewPool(tls.Policy{})}
-	defer func() {
-		if err != nil {
-			_ = t.close()
-		}
-	}()
+func newTarget(ctx context.Context, o Options) (*target, error) {
+	t := &target{address: o.Cell, control: dial.NewPool(tls.Policy{})}
+	if err := t.open(ctx, o); err != nil {
+		_ = t.close() // what began already; the first error tells more
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *target) open(ctx context.Context, o Options) (err error) {
 	if t.address == "" {
 		if err := t.start(ctx, o); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if t.cell, err = client.Dial(ctx, client.Config{Addresses: t.address}); err != nil {
-		return nil, err
+		return err
 	}
-	return t, t.look(ctx)
+	return t.look(ctx)
 }
 
 // start starts a throwaway cell.
