@@ -10,6 +10,7 @@ var found = []struct {
 	{3, "a recovery took the last cut for the log's start, though a newer root covered more: it found seqs missing"},
 	{39, "a create that was held up came after its segment's deletion, and its shard stayed for ever"},
 	{103, "a repeated seal of a segment that was deleted meanwhile ended its writer"},
+	{2053, "a writer that was deposed while it recovered loaded its successor's stripes into its map"},
 }
 
 func TestFoundSeedsPass(t *testing.T) {
