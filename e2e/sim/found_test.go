@@ -26,6 +26,9 @@ func TestFoundSeedsPass(t *testing.T) {
 const boundOfPlanted = 150
 
 func TestPlantedBugsAreCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT CHECKED: the long tests plant bugs")
+	}
 	for _, bug := range []Bug{AckBeforeStored, FenceForgotten, NeverForCorrupt, GapNotCut} {
 		t.Run(bug.String(), func(t *testing.T) {
 			bench := NewBench()
