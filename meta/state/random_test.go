@@ -174,7 +174,7 @@ func (g *commander) leader(v *View) Command {
 	servers := v.Servers()
 	server := servers[g.rnd.Intn(len(servers))]
 	removed, _ := v.RemovedVolumes("", "", 0)
-	switch g.rnd.Intn(14) {
+	switch g.rnd.Intn(16) {
 	case 0, 1, 2, 3:
 		return OpenSegments{Segments: ids(v.Allocated(0, 0))}
 	case 4:
@@ -197,8 +197,37 @@ func (g *commander) leader(v *View) Command {
 		return PurgeVolume{Volume: layout.VolumeID(1 + g.rnd.Intn(9))}
 	case 12:
 		return g.replace(v)
+	case 13:
+		return g.mark(v)
+	case 14:
+		return g.change(v, server)
 	}
 	return g.register(v)
+}
+
+func (g *commander) mark(v *View) Command {
+	page, _ := v.SegmentsOnDevice(layout.DeviceID(1+g.rnd.Intn(6)), 0, 0)
+	if len(page) == 0 {
+		return RemoveServer{Server: layout.ServerID(1 + g.rnd.Intn(8))}
+	}
+	s := page[g.rnd.Intn(len(page))]
+	shard := g.rnd.Intn(len(s.Placements))
+	list := []ShardAt{{Segment: s.ID, Shard: layout.ShardIndex(shard), Generation: s.Placements[shard].Generation}}
+	if g.rnd.Intn(3) == 0 {
+		return MarkSound{Shards: list}
+	}
+	return MarkLost{Shards: list}
+}
+
+func (g *commander) change(v *View, server Server) Command {
+	c := ChangeDevices{Change: DeviceChange(1 + g.rnd.Intn(4)), Registered: server.Registered}
+	if len(server.Devices) > 0 {
+		c.Devices = append(c.Devices, server.Devices[g.rnd.Intn(len(server.Devices))])
+	}
+	if c.Change == RemoveDevice && g.rnd.Intn(12) > 0 {
+		c.Change = DrainDevice
+	}
+	return c
 }
 
 func (g *commander) replace(v *View) Command {
