@@ -19,6 +19,7 @@ func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var w *world
 		var tasks []Task
+		var passed strings.Builder
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			num := func(i int) uint64 {
 				n, err := strconv.ParseUint(d.CmdArgs[i].Key, 10, 64)
@@ -41,6 +42,14 @@ func TestScripts(t *testing.T) {
 			case "seal":
 				s, _ := w.state.View().Segment(layout.SegmentID(num(0)))
 				w.must(state.SealSegments{Volume: s.Volume, Epoch: s.Epoch, Seals: []state.Seal{w.sealed(s.ID, uint32(num(1)))}})
+			case "lost":
+				s, _ := w.state.View().Segment(layout.SegmentID(num(0)))
+				w.must(state.MarkLost{Shards: []state.ShardAt{{Segment: s.ID, Shard: layout.ShardIndex(num(1)), Generation: s.Placements[num(1)].Generation}}})
+			case "drain":
+				w.must(state.ChangeDevices{Devices: []layout.DeviceID{layout.DeviceID(num(0))}, Change: state.DrainDevice})
+			case "progress":
+				met, running := w.planner.Progress()
+				return fmt.Sprintf("%+v, %d running\n", met, running)
 			case "remove":
 				w.must(state.RemoveVolume{ID: w.next(), Volume: state.VolumeRef{ID: layout.VolumeID(num(0))}})
 			case "register":
@@ -51,6 +60,21 @@ func TestScripts(t *testing.T) {
 				for i := range d.CmdArgs {
 					w.planner.Heard(layout.ServerID(num(i)), w.now)
 				}
+			case "pass": // time, hearing servers each second
+				var until time.Duration
+				until, _ = time.ParseDuration(d.CmdArgs[0].Key)
+				for ; w.now < until; w.now += time.Second {
+					for i := range d.CmdArgs[1:] {
+						w.planner.Heard(layout.ServerID(num(i+1)), w.now)
+					}
+					w.planner.Kept(w.session, w.now)
+					for _, t := range w.planner.Plan(w.state.View(), w.now) {
+						tasks = append(tasks, t)
+						fmt.Fprintf(&passed, "%v %s", w.now, show([]Task{t}))
+					}
+				}
+				defer passed.Reset()
+				return passed.String()
 			case "keep":
 				w.planner.Kept(w.session, w.now)
 			case "plan":

@@ -199,3 +199,7 @@ func (t *tables) setDropped(s *Segment, v *Volume, r *Result) {
 	t.putSegment(s, v)
 	r.emit(SegmentDropped{Segment: s.ID})
 }
+
+// Needed tells whether anything still names the segment. What a purged volume
+// holds is not needed either, which its record tells.
+func (s *Segment) Needed() bool { return s.needed() }
