@@ -4286,7 +4286,8 @@ func (x *CheckShardsRequest) GetShards() []*ShardRef {
 
 type CheckShardsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Leftovers     []*ShardRef            `protobuf:"bytes,1,rep,name=leftovers,proto3" json:"leftovers,omitempty"`
+	Leftovers     []*ShardRef            `protobuf:"bytes,1,rep,name=leftovers,proto3" json:"leftovers,omitempty"` // of which the state has a newer placement, or none any more
+	Abandoned     []*ShardRef            `protobuf:"bytes,2,rep,name=abandoned,proto3" json:"abandoned,omitempty"` // made by rebuilds that came to nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4324,6 +4325,13 @@ func (*CheckShardsReply) Descriptor() ([]byte, []int) {
 func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
 	if x != nil {
 		return x.Leftovers
+	}
+	return nil
+}
+
+func (x *CheckShardsReply) GetAbandoned() []*ShardRef {
+	if x != nil {
+		return x.Abandoned
 	}
 	return nil
 }
@@ -5209,9 +5217,10 @@ const file_meta_proto_rawDesc = "" +
 	"\x11ReportShardsReply\"Y\n" +
 	"\x12CheckShardsRequest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x12+\n" +
-	"\x06shards\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\x06shards\"E\n" +
+	"\x06shards\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\x06shards\"x\n" +
 	"\x10CheckShardsReply\x121\n" +
-	"\tleftovers\x18\x01 \x03(\v2\x13.strake.v1.ShardRefR\tleftovers\"\x16\n" +
+	"\tleftovers\x18\x01 \x03(\v2\x13.strake.v1.ShardRefR\tleftovers\x121\n" +
+	"\tabandoned\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\tabandoned\"\x16\n" +
 	"\x14RebuildStatusRequest\"\xb4\x04\n" +
 	"\x12RebuildStatusReply\x12\x1f\n" +
 	"\vlost_shards\x18\x01 \x01(\x04R\n" +
@@ -5436,77 +5445,78 @@ var file_meta_proto_depIdxs = []int32{
 	64, // 35: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
 	80, // 36: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
 	80, // 37: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	1,  // 38: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	77, // 39: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	2,  // 40: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	4,  // 41: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	7,  // 42: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	9,  // 43: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	13, // 44: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	15, // 45: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	17, // 46: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	19, // 47: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	21, // 48: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	24, // 49: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	27, // 50: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	29, // 51: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	31, // 52: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	33, // 53: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	35, // 54: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	37, // 55: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	44, // 56: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	46, // 57: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	48, // 58: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	50, // 59: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	52, // 60: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	54, // 61: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	56, // 62: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	58, // 63: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	60, // 64: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	62, // 65: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	65, // 66: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	67, // 67: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	69, // 68: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	71, // 69: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	73, // 70: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	75, // 71: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	3,  // 72: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	5,  // 73: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	8,  // 74: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	10, // 75: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	14, // 76: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	16, // 77: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	18, // 78: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	20, // 79: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	23, // 80: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	25, // 81: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	28, // 82: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	30, // 83: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	32, // 84: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	34, // 85: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	36, // 86: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	38, // 87: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	45, // 88: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	47, // 89: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	49, // 90: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	51, // 91: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	53, // 92: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	55, // 93: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	57, // 94: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	59, // 95: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	61, // 96: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	63, // 97: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	66, // 98: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	68, // 99: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	70, // 100: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	72, // 101: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	74, // 102: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	76, // 103: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	72, // [72:104] is the sub-list for method output_type
-	40, // [40:72] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	80, // 38: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	1,  // 39: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	77, // 40: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	2,  // 41: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	4,  // 42: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	7,  // 43: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	9,  // 44: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	13, // 45: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	15, // 46: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	17, // 47: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	19, // 48: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	21, // 49: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	24, // 50: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	27, // 51: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	29, // 52: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	31, // 53: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	33, // 54: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	35, // 55: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	37, // 56: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	44, // 57: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	46, // 58: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	48, // 59: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	50, // 60: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	52, // 61: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	54, // 62: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	56, // 63: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	58, // 64: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	60, // 65: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	62, // 66: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	65, // 67: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	67, // 68: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	69, // 69: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	71, // 70: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	73, // 71: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	75, // 72: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	3,  // 73: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	5,  // 74: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	8,  // 75: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	10, // 76: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	14, // 77: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	16, // 78: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	18, // 79: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	20, // 80: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	23, // 81: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	25, // 82: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	28, // 83: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	30, // 84: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	32, // 85: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	34, // 86: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	36, // 87: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	38, // 88: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	45, // 89: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	47, // 90: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	49, // 91: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	51, // 92: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	53, // 93: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	55, // 94: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	57, // 95: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	59, // 96: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	61, // 97: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	63, // 98: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	66, // 99: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	68, // 100: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	70, // 101: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	72, // 102: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	74, // 103: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	76, // 104: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	73, // [73:105] is the sub-list for method output_type
+	41, // [41:73] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
