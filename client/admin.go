@@ -60,9 +60,10 @@ func (c *Cell) CreateVolume(ctx context.Context, name string, o VolumeOptions) (
 	if o.Size < 0 {
 		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "size %d is negative", o.Size)
 	}
+	request := &pb.CreateVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume,
+		SizeBytes: uint64(o.Size), Geometry: &pb.Geometry{K: uint32(o.K), M: uint32(o.M)}, Class: class}
 	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.CreateVolumeReply, error) {
-		return m.CreateVolume(ctx, &pb.CreateVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume,
-			SizeBytes: uint64(o.Size), Geometry: &pb.Geometry{K: uint32(o.K), M: uint32(o.M)}, Class: class})
+		return m.CreateVolume(ctx, request)
 	})
 	return volumeInfo(r.GetVolume()), err
 }
@@ -112,8 +113,9 @@ func (c *Cell) ResizeVolume(ctx context.Context, name string, size int64, shrink
 	if size <= 0 {
 		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "size %d is not positive", size)
 	}
+	request := &pb.ResizeVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, SizeBytes: uint64(size), Shrink: shrink}
 	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.ResizeVolumeReply, error) {
-		return m.ResizeVolume(ctx, &pb.ResizeVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, SizeBytes: uint64(size), Shrink: shrink})
+		return m.ResizeVolume(ctx, request)
 	})
 	return volumeInfo(r.GetVolume()), err
 }
@@ -126,8 +128,9 @@ func (c *Cell) RemoveVolume(ctx context.Context, name string, now bool) error {
 	if err != nil {
 		return err
 	}
+	request := &pb.RemoveVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, Now: now}
 	_, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RemoveVolumeReply, error) {
-		return m.RemoveVolume(ctx, &pb.RemoveVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, Now: now})
+		return m.RemoveVolume(ctx, request)
 	})
 	return err
 }
@@ -140,8 +143,9 @@ func (c *Cell) UndeleteVolume(ctx context.Context, name string) (VolumeInfo, err
 	if err != nil {
 		return VolumeInfo{}, err
 	}
+	request := &pb.UndeleteVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume}
 	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.UndeleteVolumeReply, error) {
-		return m.UndeleteVolume(ctx, &pb.UndeleteVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume})
+		return m.UndeleteVolume(ctx, request)
 	})
 	return volumeInfo(r.GetVolume()), err
 }

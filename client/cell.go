@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"strake/client/internal/extent"
 	"strake/client/internal/transport"
 	"strake/internal/dial"
 	"strake/internal/errs"
@@ -20,6 +23,8 @@ import (
 const (
 	// dialTimeout bounds the first contact with a cell.
 	dialTimeout = 5 * time.Second
+	// closeTimeout bounds how long Cell.Close waits for one volume.
+	closeTimeout = 30 * time.Second
 	// DefaultMemoryCap is the default of Config.MemoryCap, in bytes.
 	DefaultMemoryCap = 256 << 20
 )
@@ -39,8 +44,19 @@ type Config struct {
 	MapCap int64
 	// Logger gets what an operator would look back for. Default: discards.
 	Logger *slog.Logger
+	// Tuning is for tests.
+	Tuning Tuning
 
 	transport transport.Transport // tests put another in
+}
+
+// Tuning makes rare things happen often; zero fields mean the defaults.
+type Tuning struct {
+	// MapHeaders is how many stripes make a map checkpoint due; default 1 Mi.
+	MapHeaders int64
+	// CloseHeaders is how many make one worth while when a volume is closed;
+	// default 512.
+	CloseHeaders int64
 }
 
 func (c Config) withDefaults() Config {
@@ -54,6 +70,12 @@ func (c Config) withDefaults() Config {
 	c.MemoryCap = max(c.MemoryCap, 64<<20)
 	if c.MapCap == 0 {
 		c.MapCap = 256 << 20
+	}
+	if c.Tuning.MapHeaders == 0 {
+		c.Tuning.MapHeaders = extent.DueHeaders
+	}
+	if c.Tuning.CloseHeaders == 0 {
+		c.Tuning.CloseHeaders = closeHeaders
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -74,7 +96,10 @@ type Cell struct {
 
 	mu      sync.Mutex
 	volumes map[layout.VolumeID]*Volume // guarded by mu: those open for writing
+	opening map[string]bool             // guarded by mu: names of volumes that are being opened for writing
 	closed  bool                        // guarded by mu
+	ended   chan struct{}               // closed when Close is done
+	endErr  error                       // set before ended is closed
 }
 
 // Dial connects to a cell and opens a session there. It fails within 5 s when no
@@ -85,7 +110,8 @@ func Dial(ctx context.Context, cfg Config) (*Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cell{cfg: cfg, meta: meta, volumes: map[layout.VolumeID]*Volume{}}
+	c := &Cell{cfg: cfg, meta: meta, places: newPlacements(meta), volumes: map[layout.VolumeID]*Volume{},
+		opening: map[string]bool{}, ended: make(chan struct{})}
 	c.life, c.die = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -94,48 +120,117 @@ func Dial(ctx context.Context, cfg Config) (*Cell, error) {
 		meta.Close()
 		return nil, err
 	}
-	c.places = newPlacements(meta)
 	c.shards = newShardServers(c)
+	c.session.start()
 	return c, nil
 }
 
 // Close ends the session. Volumes still open for writing are closed first:
-// flushed, and their leases released. It returns the first error of these.
+// flushed, and their leases released, for which each has 30 s. It returns the
+// first error of these; a second Close waits for the first and gives the same.
 func (c *Cell) Close() error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
+	open, first := c.shut()
+	if !first {
+		<-c.ended
+		return c.endErr
 	}
-	c.closed = true
-	open := make([]*Volume, 0, len(c.volumes))
-	for _, v := range c.volumes {
-		open = append(open, v)
-	}
-	c.mu.Unlock()
-	var first error
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	var group errgroup.Group
 	for _, v := range open {
-		if err := v.Close(); err != nil && first == nil {
-			first = err
-		}
+		group.Go(func() error { return v.CloseContext(ctx) })
 	}
+	c.endErr = group.Wait()
 	c.die()
-	c.reports.done.Wait()
+	c.reports.done.close()
 	c.session.close()
 	c.shards.close()
 	c.meta.Close()
-	return first
+	close(c.ended)
+	return c.endErr
 }
 
-// adopt registers a volume that is open for writing, for session events and Close.
-func (c *Cell) adopt(v *Volume) error {
+// Abandon lets go of everything at once, as a crash of the process would:
+// nothing is flushed, no lease is released, and the session is left to expire.
+// Writes that were not flushed may be lost. For who must not wait, and for
+// tests of what recovery makes of it.
+func (c *Cell) Abandon() {
+	open, first := c.shut()
+	if !first {
+		<-c.ended
+		return
+	}
+	c.die()
+	for _, v := range open {
+		v.abandon()
+	}
+	c.shards.close()
+	c.reports.done.close()
+	c.session.stop()
+	c.meta.Close()
+	c.endErr = errs.New(errs.Closed, "", "the cell was abandoned")
+	close(c.ended)
+}
+
+// shut lets no more volumes in and gives those that are open for writing; first
+// is false when somebody else did.
+func (c *Cell) shut() (open []*Volume, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return errs.New(errs.Closed, "open "+v.name, "the cell is closed")
+		return nil, false
 	}
-	c.volumes[v.id] = v
+	c.closed = true
+	for _, v := range c.volumes {
+		open = append(open, v)
+	}
+	return open, true
+}
+
+// adopt registers a volume that is open for writing, for session events and
+// Close. A handle of the same volume that is open here has lost its lease to it.
+func (c *Cell) adopt(v *Volume) error {
+	c.mu.Lock()
+	old := c.volumes[v.id]
+	session := c.session.current()
+	var err error
+	switch {
+	case c.closed:
+		err = errs.New(errs.Closed, "open "+v.name, "the cell is closed")
+	case session != v.w.lease.session:
+		err = errs.New(errs.LeaseLost, "open "+v.name, "the session ended meanwhile").WithHint("open it again")
+	default:
+		c.volumes[v.id] = v
+	}
+	c.mu.Unlock()
+	if err == nil && old != nil {
+		old.lose(errs.New(errs.LeaseLost, "write "+v.name, "the volume was opened again, with Force"))
+	}
+	return err
+}
+
+// enter begins to open a volume for writing. The metadata service lets a session
+// take a lease that it holds already, so who writes within this process is
+// settled here.
+func (c *Cell) enter(op, name string, force bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.opening[name]
+	for _, v := range c.volumes {
+		held = held || v.name == name && !force && v.w.alive()
+	}
+	if held {
+		return errs.New(errs.LeaseHeld, op, "%s writes it, in this very process", c.cfg.Owner).
+			WithHint("close it first, or open it with Force")
+	}
+	c.opening[name] = true
 	return nil
+}
+
+func (c *Cell) leave(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.opening, name)
 }
 
 func (c *Cell) forget(v *Volume) {

@@ -21,15 +21,16 @@ const (
 
 // lease names the writer's right in calls to the metadata service.
 type lease struct {
-	cell   *Cell
-	volume layout.VolumeID
-	epoch  layout.Epoch
+	cell    *Cell
+	session layout.SessionID // that it hangs on
+	volume  layout.VolumeID
+	epoch   layout.Epoch
 }
 
 // allocate asks for segments and gives them as the write core knows them.
 func (l lease) allocate(ctx context.Context, a *write.Allocation) ([]write.Segment, error) {
 	request := &pb.AllocateSegmentsRequest{
-		Command: newCommand(), Session: uint64(l.cell.session.id), Volume: uint64(l.volume), Epoch: uint64(l.epoch),
+		Command: newCommand(), Session: uint64(l.session), Volume: uint64(l.volume), Epoch: uint64(l.epoch),
 		Map: a.Map, Count: uint32(a.Count), ShardLength: uint64(a.MinLength),
 	}
 	for _, s := range a.Avoid {
@@ -81,7 +82,7 @@ func (l lease) requestMove(ctx context.Context, server layout.ServerID) (granted
 	defer cancel()
 	var r *pb.RequestMoveReply
 	err := l.cell.meta.DoWithin(ctx, moveTimeout, func(ctx context.Context, m pb.MetaClient) (err error) {
-		r, err = m.RequestMove(ctx, &pb.RequestMoveRequest{Session: uint64(l.cell.session.id), Volume: uint64(l.volume),
+		r, err = m.RequestMove(ctx, &pb.RequestMoveRequest{Session: uint64(l.session), Volume: uint64(l.volume),
 			Epoch: uint64(l.epoch), Server: uint64(server)})
 		return err
 	})
@@ -93,9 +94,10 @@ func (l lease) requestMove(ctx context.Context, server layout.ServerID) (granted
 
 // release gives the lease back in good order.
 func (l lease) release(ctx context.Context, last layout.Seq) error {
+	request := &pb.ReleaseLeaseRequest{Command: newCommand(), Session: uint64(l.session),
+		Volume: uint64(l.volume), Epoch: uint64(l.epoch), LastSeq: uint64(last)}
 	return l.cell.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
-		_, err := m.ReleaseLease(ctx, &pb.ReleaseLeaseRequest{Command: newCommand(), Session: uint64(l.cell.session.id),
-			Volume: uint64(l.volume), Epoch: uint64(l.epoch), LastSeq: uint64(last)})
+		_, err := m.ReleaseLease(ctx, request)
 		return err
 	})
 }

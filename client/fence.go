@@ -18,8 +18,8 @@ const fenceTimeout = 10 * time.Second
 
 // fence shuts older writers out of segments and gives what each shard has
 // (design §6.2, 6.3). All servers are asked at once; one that does not answer is
-// silent.
-func (l lease) fence(ctx context.Context, segments []*segment) []recovery.Segment {
+// silent. An error means that a newer recoverer was here.
+func (l lease) fence(ctx context.Context, segments []*segment) ([]recovery.Segment, error) {
 	out := make([]recovery.Segment, len(segments))
 	bySegment := map[layout.SegmentID]int{}
 	asked := map[layout.ServerID][]*pb.ShardRef{}
@@ -33,11 +33,18 @@ func (l lease) fence(ctx context.Context, segments []*segment) []recovery.Segmen
 	}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
+	var newer error
 	for server, refs := range asked {
 		wait.Go(func() {
 			answers, err := l.fenceServer(ctx, server, refs)
+			if errs.KindOf(err) == errs.Unavailable {
+				l.cell.places.moved(ctx, target{server, layout.SegmentID(refs[0].Segment)}) // for the next try
+			}
 			mu.Lock()
 			defer mu.Unlock()
+			if errs.KindOf(err) == errs.StaleEpoch {
+				newer = err
+			}
 			for _, r := range refs {
 				shard := &out[bySegment[layout.SegmentID(r.Segment)]].Shards[r.Shard]
 				if a, ok := answers[shardKeyPB(r)]; ok {
@@ -50,7 +57,7 @@ func (l lease) fence(ctx context.Context, segments []*segment) []recovery.Segmen
 		})
 	}
 	wait.Wait()
-	return out
+	return out, newer
 }
 
 // fenceServer fences one server's shards and collects their lists. Only complete
@@ -77,6 +84,9 @@ func (l lease) fenceServer(ctx context.Context, server layout.ServerID, refs []*
 			return done, pb.FromStatus(err)
 		}
 		key := shardKeyPB(r.Shard)
+		if errs.Kind(r.Kind) == errs.StaleEpoch {
+			return done, errs.New(errs.StaleEpoch, "", "shard %v is fenced by a newer writer: %s", key, r.Message)
+		}
 		shard := partial[key]
 		if shard == nil {
 			shard = &recovery.Shard{State: recovery.Listed}
@@ -91,10 +101,7 @@ func (l lease) fenceServer(ctx context.Context, server layout.ServerID, refs []*
 
 // addFenceReply adds one piece of a shard's list.
 func addFenceReply(shard *recovery.Shard, r *pb.FenceReply) {
-	switch {
-	case errs.Kind(r.Kind) == errs.StaleEpoch:
-		shard.State, shard.Reason = recovery.Silent, r.Message
-	case r.Kind != 0 || r.Wiped:
+	if r.Kind != 0 || r.Wiped {
 		shard.State, shard.Reason = recovery.CannotTell, r.Message
 	}
 	for _, s := range r.Stripes {

@@ -10,10 +10,6 @@ import (
 	"strake/internal/layout"
 )
 
-// lateAfter is how long a shard may take before others are asked for the same
-// bytes beside it.
-const lateAfter = 100 * time.Millisecond
-
 // fetcher runs one read against the shards. The goroutine that reads owns it:
 // it plans, sends, waits for replies, checks and decodes. Connections only hand
 // finished calls over, under mu. Fetchers are reused, so that a small read
@@ -23,15 +19,15 @@ type fetcher struct {
 	bufs     vec
 	op       read.Op
 	pieces   []read.Piece
+	segments []*segment   // of the pieces, as they were placed when last asked
 	calls    []*shardCall // by request ID
 	under    int          // calls not handed over yet
-	timer    *time.Timer
-	begun    time.Time
-	late     bool  // Late was told for all that was under way then
-	gone     error // the metadata service knows a segment no more
+	timer    *time.Timer  // the earliest time that a call is late
+	gone     error        // the metadata service knows a segment no more
 	failed   error
 	over     bool
 	degraded bool
+	whole    []byte // for decoding into a buffer in pieces
 
 	mu    sync.Mutex
 	ready []*shardCall  // guarded by mu: calls whose Done has run
@@ -44,42 +40,75 @@ var fetchers = sync.Pool{New: func() any {
 	return f
 }}
 
-// fetch reads extents from the shards into bufs; lost units are decoded.
+// fetch reads extents from the shards into bufs; lost units are decoded. Silent
+// servers are gone around; if that is not enough they are asked all the same.
 func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error {
 	f := fetchers.Get().(*fetcher)
-	f.v, f.bufs, f.begun = v, bufs, time.Now()
-	err := f.run(ctx, pieces)
+	f.v, f.bufs = v, bufs
+	around, err := f.run(ctx, pieces, true)
+	if around && errs.KindOf(err) == errs.Unavailable && ctx.Err() == nil {
+		f.reset()
+		_, err = f.run(ctx, pieces, false)
+	}
 	f.reset()
+	f.v, f.bufs, f.whole = nil, nil, nil
 	fetchers.Put(f)
 	return err
 }
 
 func (f *fetcher) reset() {
-	f.v, f.bufs, f.gone, f.failed = nil, nil, nil, nil
-	f.late, f.over, f.degraded = false, false, false
+	f.gone, f.failed, f.over, f.degraded = nil, nil, false, false
 	f.pieces = f.pieces[:0]
+	clear(f.segments)
+	f.segments = f.segments[:0]
 	f.timer.Stop()
 }
 
-func (f *fetcher) run(ctx context.Context, pieces []readPiece) error {
+// run reads the pieces; around tells whether some shards were not to be asked.
+func (f *fetcher) run(ctx context.Context, pieces []readPiece, avoid bool) (around bool, err error) {
 	for _, p := range pieces {
-		s, err := f.v.cell.places.segment(ctx, p.Place.Segment)
+		s, err := f.locate(ctx, p.Place.Segment)
 		if err != nil {
-			return err
+			return false, err
 		}
-		f.pieces = append(f.pieces, read.Piece{Segment: s.id, Volume: s.volume, Geometry: s.geometry, Offset: p.Place.Offset,
-			Shape: p.Place.Shape, Index: layout.BlockCount(p.Place.Index), Count: p.Count, Into: int64(p.at)})
+		piece := read.Piece{Segment: s.id, Volume: s.volume, Geometry: s.geometry, Offset: p.Place.Offset,
+			Shape: p.Place.Shape, Index: layout.BlockCount(p.Place.Index), Count: p.Count, Into: int64(p.at)}
+		if avoid {
+			piece.Down = f.v.cell.shards.pace.down(s)
+			around = around || piece.Down != 0
+		}
+		f.pieces = append(f.pieces, piece)
 	}
 	f.act(ctx, f.op.Start(f.v.cell.session.name, f.pieces))
-	f.timer.Reset(lateAfter)
 	for !f.over {
 		f.wait(ctx)
 	}
 	f.drain()
 	if f.failed != nil && f.gone != nil {
-		return f.gone
+		return around, f.gone
 	}
-	return f.failed
+	return around, f.failed
+}
+
+// locate gives a segment's placement and keeps it for the read.
+func (f *fetcher) locate(ctx context.Context, id layout.SegmentID) (*segment, error) {
+	if s := f.segment(id); s != nil {
+		return s, nil
+	}
+	s, err := f.v.cell.places.segment(ctx, id)
+	if err == nil {
+		f.segments = append(f.segments, s)
+	}
+	return s, err
+}
+
+func (f *fetcher) segment(id layout.SegmentID) *segment {
+	for _, s := range f.segments {
+		if s.id == id {
+			return s
+		}
+	}
+	return nil
 }
 
 // wait waits for the next event and deals with it.
@@ -108,6 +137,7 @@ func (f *fetcher) take() *shardCall {
 	c := f.ready[0]
 	f.ready = append(f.ready[:0], f.ready[1:]...)
 	f.under--
+	c.answered = true
 	return c
 }
 
@@ -116,7 +146,19 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	if c.canceled {
 		return
 	}
-	if errs.KindOf(c.Err) == errs.StaleEpoch && f.v.w != nil {
+	kind := errs.KindOf(c.Err)
+	now := time.Now()
+	switch pace := f.v.cell.shards.pace; {
+	case kind == errs.OK:
+		pace.got(c.to.server, c.req.Bytes(), now.Sub(c.sentAt), now)
+	case kind == errs.Overloaded && c.tries < overloadedTries:
+		c.tries++
+		f.again(ctx, c)
+		return
+	case kind != errs.Deadline && kind != errs.Canceled:
+		pace.trust(c.to.server, now)
+	}
+	if kind == errs.StaleEpoch && f.v.w != nil {
 		f.v.lose(errs.New(errs.StaleEpoch, "write "+f.v.name, "a newer writer holds the volume"))
 	}
 	if c.Err == nil && c.Reply.Generation != c.body.Shard.Generation {
@@ -126,18 +168,44 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	f.act(ctx, f.op.Replied(c.id, verdict))
 }
 
-// tellLate tells that all that is under way takes too long.
+// tellLate tells of the calls that take too long, where others may be asked, and
+// looks again later where the budget is used up.
 func (f *fetcher) tellLate(ctx context.Context) {
-	if f.late {
-		return
-	}
-	f.late = true
+	now := time.Now()
+	shards := f.v.cell.shards
 	n := len(f.calls)
 	for id := 0; id < n && !f.over; id++ {
-		if c := f.calls[id]; c != nil && !c.canceled {
-			f.act(ctx, f.op.Late(id))
+		c := f.calls[id]
+		if c == nil || c.answered || c.canceled || c.late || now.Before(c.lateAt) {
+			continue
+		}
+		granted, fresh := shards.pace.hedge(c.to.server, c.sentAt)
+		if !granted {
+			c.lateAt = now.Add(maxLate)
+			continue
+		}
+		if fresh {
+			shards.probe(c.to, c.body.Shard, c.body.Ranges[0])
+		}
+		c.late = true
+		f.act(ctx, f.op.Late(id))
+	}
+	f.setTimer()
+}
+
+// setTimer sets the timer to the next call that may become late.
+func (f *fetcher) setTimer() {
+	var next time.Time
+	for _, c := range f.calls {
+		if c != nil && !c.answered && !c.canceled && !c.late && (next.IsZero() || c.lateAt.Before(next)) {
+			next = c.lateAt
 		}
 	}
+	if next.IsZero() {
+		f.timer.Stop()
+		return
+	}
+	f.timer.Reset(time.Until(next))
 }
 
 // act does what the read's step machine says. Actions are valid until the next
@@ -145,14 +213,16 @@ func (f *fetcher) tellLate(ctx context.Context) {
 // collected first.
 func (f *fetcher) act(ctx context.Context, actions []read.Action) {
 	var later []read.Action
+	sent := false
 	for _, a := range actions {
 		switch a.Kind {
 		case read.Send:
 			f.send(ctx, a.Request)
+			sent = true
 		case read.Cancel:
 			f.cancel(a.Request.ID)
 		case read.Report:
-			f.v.cell.reports.add(f.v.cell, a.Segment, a.Shard, a.Reason, a.Offset)
+			f.report(&a)
 		case read.Decode, read.Refresh:
 			later = append(later, a)
 		case read.Done:
@@ -161,20 +231,44 @@ func (f *fetcher) act(ctx context.Context, actions []read.Action) {
 			f.over, f.failed = true, a.Err
 		}
 	}
+	if sent {
+		f.setTimer()
+	}
 	for _, a := range later {
 		if f.over {
 			return
 		}
 		if a.Kind == read.Decode {
 			f.act(ctx, f.op.Decoded(a.Group, f.decode(a.Group)))
-			continue
+		} else {
+			f.act(ctx, f.op.Refreshed(a.Segment, f.relocate(ctx, a.Segment)))
 		}
-		_, err := f.v.cell.places.refresh(ctx, a.Segment)
-		if errs.KindOf(err) == errs.NotFound {
-			f.gone = err
-		}
-		f.act(ctx, f.op.Refreshed(a.Segment, err))
 	}
+}
+
+// report tells of a bad shard, but not of one whose answer nobody waited for.
+func (f *fetcher) report(a *read.Action) {
+	switch a.Reason {
+	case errs.Deadline, errs.Canceled, errs.Overloaded, errs.Closed:
+		return
+	}
+	if s := f.segment(a.Segment); s != nil {
+		f.v.cell.reports.add(f.v.cell, s, a.Shard, a.Reason, a.Offset)
+	}
+}
+
+// relocate asks where a segment lies now.
+func (f *fetcher) relocate(ctx context.Context, id layout.SegmentID) error {
+	now, err := f.v.cell.places.refresh(ctx, id)
+	if errs.KindOf(err) == errs.NotFound {
+		f.gone = err
+	}
+	for i, s := range f.segments {
+		if s.id == id && err == nil {
+			f.segments[i] = now
+		}
+	}
+	return err
 }
 
 // decode computes lost units from others.
@@ -196,15 +290,18 @@ func (f *fetcher) decode(g *read.Group) error {
 	if len(f.bufs) == 1 {
 		return g.Decode(coder, f.bufs[0], &bytes)
 	}
-	whole := make([]byte, f.bufs.size())
-	err = g.Decode(coder, whole, &bytes)
+	if f.whole == nil {
+		f.whole = make([]byte, f.bufs.size())
+	}
+	err = g.Decode(coder, f.whole, &bytes)
 	for _, s := range g.Spans() {
-		f.bufs.copyAt(whole[s.Offset:][:s.Length], int(s.Offset))
+		f.bufs.copyAt(f.whole[s.Offset:][:s.Length], int(s.Offset))
 	}
 	return err
 }
 
 // drain waits until no call is under way: then no buffer is in use any more.
+// Whoever submitted a call holds its mu until it is done with it.
 func (f *fetcher) drain() {
 	for f.under > 0 {
 		if f.take() == nil {
@@ -217,6 +314,10 @@ func (f *fetcher) drain() {
 	}
 	for _, c := range f.calls {
 		if c != nil {
+			c.mu.Lock()
+			c.f, c.req, c.own, c.conn, c.giveUp = nil, nil, nil, nil, nil
+			c.mu.Unlock()
+			clear(c.Into)
 			shardCalls.Put(c)
 		}
 	}

@@ -19,8 +19,18 @@ const (
 	// stepRoom is the room that must be there before a step: a step's pages, and
 	// what padding and the last page add.
 	stepRoom = layout.BlockCount(3 * checkpointStep / layout.BlockSize)
-	// checkpointTries bounds the attempts of one map checkpoint.
+	// mapMemory bounds the map writer's pages that are not flushed: at half of it
+	// it syncs by itself. Past mapWindow no more pages are made.
+	mapMemory = 64 << 20
+	mapWindow = 3 * mapMemory / 4
+	// checkpointTries bounds the attempts of one map checkpoint, and
+	// checkpointPause is the wait after the first; it doubles.
 	checkpointTries = 5
+	checkpointPause = 50 * time.Millisecond
+	// mapperPause is the wait after a map checkpoint that failed; it doubles up to
+	// mapperLongest.
+	mapperPause   = time.Second
+	mapperLongest = 30 * time.Second
 	// closeHeaders is how many headers make a map checkpoint worth while on Close:
 	// fewer are replayed in a moment.
 	closeHeaders = 512
@@ -32,7 +42,7 @@ type mapper struct {
 	v *Volume
 	w *writer
 
-	one  sync.Mutex // held by who makes a checkpoint
+	one  chan struct{} // one slot: taken by who makes a checkpoint
 	kick chan struct{}
 	done sync.WaitGroup
 
@@ -40,17 +50,22 @@ type mapper struct {
 	changed *sync.Cond // on v.mu: the map writer did something
 	number  uint64     // of the newest root
 	cuts    []*write.Stripe
-	jobs    []job // other actions that came while pages were placed
+	sent    []*write.Stripe // not flushed, ascending by seq
+	unsent  int             // bytes of pages that are not flushed
+	jobs    []job           // other actions that came while pages were placed
 	pages   map[write.WriteID]extent.PageWrite
 	next    write.WriteID // the number of the next page to be placed
 	lists   []stripe.Seal // of Checkpointed
 	ready   bool          // Checkpointed came
 	aborted error         // Aborted came
 	over    error         // the map writer has ended or released
+
+	retiring retiring // of who holds one
 }
 
-func newMapper(v *Volume, w *writer, root uint64) *mapper {
-	m := &mapper{v: v, w: w, kick: make(chan struct{}, 1), number: root, pages: map[write.WriteID]extent.PageWrite{}}
+func newMapper(v *Volume, w *writer, r *pb.OpenVolumeReply) *mapper {
+	m := &mapper{v: v, w: w, one: make(chan struct{}, 1), kick: make(chan struct{}, 1), number: r.GetRoot().GetNumber(),
+		pages: map[write.WriteID]extent.PageWrite{}, retiring: newRetiring(r.Segments)}
 	m.changed = sync.NewCond(&v.mu)
 	m.done.Go(m.run)
 	return m
@@ -58,21 +73,26 @@ func newMapper(v *Volume, w *writer, root uint64) *mapper {
 
 // run makes a map checkpoint whenever one is due.
 func (m *mapper) run() {
+	wait := mapperPause
 	for {
 		select {
 		case <-m.w.life.Done():
 			return
 		case <-m.kick:
 		}
-		if err := m.checkpoint(m.w.life); err != nil && m.w.life.Err() == nil {
+		if err := m.checkpoint(m.w.life); err == nil {
+			wait = mapperPause
+		} else if m.w.life.Err() == nil {
 			m.v.cell.cfg.Logger.Warn("map checkpoint failed", "volume", m.v.id, "err", err)
+			pause(m.w.life, wait)
+			wait = min(2*wait, mapperLongest)
 		}
 	}
 }
 
 // wake starts a map checkpoint when one is due. Called with v.mu held.
 func (m *mapper) wake() {
-	if m.v.tree.Dirty().Due() {
+	if d := m.v.tree.Dirty(); d.Due() || d.Headers >= m.v.cell.cfg.Tuning.MapHeaders {
 		select {
 		case m.kick <- struct{}{}:
 		default:
@@ -90,6 +110,8 @@ func (m *mapper) act(a *write.Action) (j job, ok bool) {
 		return job{kind: a.Kind, core: m.w.maps, stripe: a.Stripe, shards: a.Shards, parts: m.gather(a.Stripe)}, true
 	case write.SendSync, write.Allocate, write.SealSegment, write.RequestMove:
 		return job{kind: a.Kind, core: m.w.maps, sync: a.Sync, allocation: a.Allocation, seal: a.Seal, server: a.Server}, true
+	case write.Flushed:
+		m.flushed(a.Seq)
 	case write.Checkpointed:
 		m.ready, m.lists = true, a.Lists
 	case write.Aborted:
@@ -102,16 +124,48 @@ func (m *mapper) act(a *write.Action) (j job, ok bool) {
 	return job{}, false
 }
 
+// flushed lets the pages of flushed stripes go. Called with v.mu held.
+func (m *mapper) flushed(seq layout.Seq) {
+	for len(m.sent) > 0 && m.sent[0].Seq() <= seq {
+		for _, p := range m.sent[0].Pieces {
+			m.unsent -= len(m.pages[p.Write].Data)
+			delete(m.pages, p.Write)
+		}
+		m.sent = m.sent[1:]
+	}
+}
+
+// enter waits until nobody else makes a checkpoint.
+func (m *mapper) enter(ctx context.Context) error {
+	select {
+	case m.one <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errs.Wrap(ctx.Err(), "wait for a map checkpoint under way")
+	}
+}
+
+func (m *mapper) leave() { <-m.one }
+
 // checkpoint writes the map as it is now, and has its root recorded. When a
 // server fails meanwhile, it begins again.
 func (m *mapper) checkpoint(ctx context.Context) error {
-	m.one.Lock()
-	defer m.one.Unlock()
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.leave()
+	wait := checkpointPause
 	for try := 1; ; try++ {
 		err := m.try(ctx)
-		if err == nil || try == checkpointTries || ctx.Err() != nil || errs.KindOf(err) == errs.StaleEpoch || m.dead() {
+		switch kind := errs.KindOf(err); {
+		case kind == errs.StaleEpoch || kind == errs.LeaseLost:
+			m.v.lose(err)
+			return errs.Wrap(err, "write the extent map")
+		case err == nil || try == checkpointTries || ctx.Err() != nil || m.dead():
 			return errs.Wrap(err, "write the extent map")
 		}
+		pause(ctx, wait)
+		wait *= 2
 	}
 }
 
@@ -122,39 +176,32 @@ func (m *mapper) dead() bool {
 }
 
 func (m *mapper) try(ctx context.Context) error {
-	v := m.v
-	v.mu.Lock()
-	c, err := v.tree.Freeze()
-	v.mu.Unlock()
+	c, err := m.freeze(ctx)
 	if err != nil {
 		return err
 	}
-	recorded := false
-	defer func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if !recorded {
-			v.tree.Aborted(c)
+	if err = m.w.flush().Wait(ctx); err == nil {
+		if err = m.writePages(ctx, c); err == nil {
+			err = m.record(ctx, c)
 		}
-		m.reset()
-	}()
-	if err := m.w.flush().Wait(ctx); err != nil {
-		return err
 	}
-	if err := m.writePages(ctx, c); err != nil {
-		return err
+	if err != nil {
+		_ = m.event(func(now time.Duration) error { m.w.maps.Abort(now, err); return nil })
+	} else {
+		m.v.stats.roots.Add(1)
 	}
-	if err := m.record(ctx, c); err != nil {
-		return err
+	m.v.mu.Lock()
+	defer m.v.mu.Unlock()
+	if err != nil {
+		m.v.tree.Aborted(c)
 	}
-	recorded = true
-	v.stats.roots.Add(1)
-	return nil
+	m.reset()
+	return err
 }
 
 // reset forgets a checkpoint's state. Called with v.mu held.
 func (m *mapper) reset() {
-	m.cuts, m.lists, m.ready, m.aborted, m.next = nil, nil, false, nil, 0
+	m.cuts, m.sent, m.unsent, m.lists, m.ready, m.aborted, m.next = nil, nil, 0, nil, false, nil, 0
 	clear(m.pages)
 }
 
@@ -182,7 +229,7 @@ func (m *mapper) writePages(ctx context.Context, c *extent.Checkpoint) error {
 
 // room tells whether a step's pages can be placed at once; if not it asks for a
 // segment. Called with v.mu held.
-func (m *mapper) room() bool { return m.w.maps.Ready(m.w.now(), stepRoom) }
+func (m *mapper) room() bool { return m.unsent < mapWindow && m.w.maps.Ready(m.w.now(), stepRoom) }
 
 // step makes some pages, sends them, and gives the pages that must be loaded first.
 func (m *mapper) step(c *extent.Checkpoint) ([]extent.PageRef, error) {
@@ -191,14 +238,17 @@ func (m *mapper) step(c *extent.Checkpoint) ([]extent.PageRef, error) {
 	pages, need, err := c.Next(checkpointStep, m.place)
 	for _, p := range pages {
 		m.fill(p)
+		m.unsent += len(p.Data)
 	}
-	var jobs []job
-	for _, s := range m.cuts {
-		jobs = append(jobs, job{kind: write.Cut, core: m.w.maps, stripe: s, shards: s.Header.Participants(), parts: m.gather(s)})
+	jobs := m.jobs
+	if err == nil { // else some stripe may lack its pages, and all is aborted
+		for _, s := range m.cuts {
+			jobs = append(jobs, job{kind: write.Cut, core: m.w.maps, stripe: s, shards: s.Header.Participants(), parts: m.gather(s)})
+		}
+		m.sent = append(m.sent, m.cuts...)
 	}
-	m.cuts = nil
-	jobs = m.w.take(append(jobs, m.jobs...))
-	m.jobs = nil
+	m.cuts, m.jobs = nil, nil
+	jobs = m.w.take(jobs)
 	v.mu.Unlock()
 	for _, j := range jobs {
 		m.w.perform(j)
@@ -259,12 +309,13 @@ func (m *mapper) gather(s *write.Stripe) (parts [][]byte) {
 // repeated, under one command id, until it is.
 func (m *mapper) record(ctx context.Context, c *extent.Checkpoint) error {
 	m.v.mu.Lock()
-	request := &pb.RecordRootRequest{Command: newCommand(), Volume: uint64(m.v.id), Epoch: uint64(m.w.epoch),
+	request := &pb.RecordRootRequest{Command: newCommand(), Volume: uint64(m.v.id), Epoch: uint64(m.w.lease.epoch),
 		Root: &pb.Root{Number: m.number + 1, Covers: uint64(c.Covers()), Page: c.Root()}}
 	for _, s := range m.lists {
 		request.MapLists = append(request.MapLists, sealToPB(s))
 	}
-	request.Retired, request.RetiredMap = ids(c.Retired()), ids(c.RetiredMap())
+	request.Retired = ids(m.retiring.wish(c.Retired()))
+	request.RetiredMap = ids(c.RetiredMap()[:min(len(c.RetiredMap()), maxRetired)])
 	m.v.mu.Unlock()
 	var reply *pb.RecordRootReply
 	err := m.v.cell.meta.Do(ctx, func(ctx context.Context, meta pb.MetaClient) (err error) {
@@ -275,7 +326,9 @@ func (m *mapper) record(ctx context.Context, c *extent.Checkpoint) error {
 	if err == nil {
 		m.number++
 		m.v.tree.Committed(c)
-		m.v.tree.Forget(segmentIDs(reply.Retired)...)
+		gone := segmentIDs(reply.Retired)
+		m.v.tree.Forget(gone...)
+		m.retiring.told(gone)
 	}
 	m.w.maps.Recorded(m.w.now(), err)
 	jobs := m.w.take(nil)
@@ -314,7 +367,7 @@ func (m *mapper) await(ctx context.Context, until func() bool) error {
 			err = m.w.err
 		case ok:
 		case ctx.Err() != nil:
-			err = ctx.Err()
+			err = errs.Wrap(ctx.Err(), "wait for the map writer")
 		default:
 			m.changed.Wait()
 			continue
@@ -328,15 +381,17 @@ func (m *mapper) await(ctx context.Context, until func() bool) error {
 // segments. A checkpoint that fails costs nothing but a longer replay.
 func (m *mapper) close(ctx context.Context) error {
 	m.v.mu.Lock()
-	worth := m.v.tree.Dirty().Headers >= closeHeaders
+	worth := m.v.tree.Dirty().Headers >= m.v.cell.cfg.Tuning.CloseHeaders
 	m.v.mu.Unlock()
 	if worth {
 		if err := m.checkpoint(ctx); err != nil {
 			m.v.cell.cfg.Logger.Warn("last map checkpoint failed", "volume", m.v.id, "err", err)
 		}
 	}
-	m.one.Lock()
-	defer m.one.Unlock()
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.leave()
 	_ = m.event(func(now time.Duration) error { m.w.maps.Release(now); return nil })
 	err := m.await(ctx, func() bool { return m.over != nil })
 	if errs.KindOf(err) == errs.Closed {
@@ -347,19 +402,3 @@ func (m *mapper) close(ctx context.Context) error {
 
 // stop waits for the goroutine; the writer's life has ended.
 func (m *mapper) stop() { m.done.Wait() }
-
-func ids(list []layout.SegmentID) []uint64 {
-	out := make([]uint64, len(list))
-	for i, s := range list {
-		out[i] = uint64(s)
-	}
-	return out
-}
-
-func segmentIDs(list []uint64) []layout.SegmentID {
-	out := make([]layout.SegmentID, len(list))
-	for i, s := range list {
-		out[i] = layout.SegmentID(s)
-	}
-	return out
-}

@@ -2,9 +2,8 @@ package client
 
 import (
 	"context"
+	"time"
 
-	"strake/client/internal/extent"
-	"strake/client/internal/recovery"
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/pb"
@@ -57,7 +56,7 @@ func (c *Cell) openReader(ctx context.Context, n layout.VolumeName, _ OpenOption
 		return nil, err
 	}
 	if r.Volume.HolderSession == 0 && hasUnsealed(r) {
-		if _, err := c.recoverVolume(ctx, layout.VolumeID(r.Volume.Id)); err != nil && errs.KindOf(err) != errs.LeaseHeld {
+		if err := c.recoverElsewhere(ctx, layout.VolumeID(r.Volume.Id)); err != nil {
 			return nil, err
 		}
 		if r, err = c.view(ctx, n); err != nil {
@@ -65,55 +64,81 @@ func (c *Cell) openReader(ctx context.Context, n layout.VolumeName, _ OpenOption
 		}
 	}
 	v := c.newVolume(r.Volume)
-	return v, v.load(ctx, r)
+	return v, v.follow(ctx, n, r)
+}
+
+// recoverElsewhere recovers a volume under a session of its own, which takes
+// the lease with it if that fails.
+func (c *Cell) recoverElsewhere(ctx context.Context, id layout.VolumeID) error {
+	_, _, _, err := NewJanitor(c.cfg).RecoverVolume(ctx, id, "it is opened for reading")
+	if errs.KindOf(err) == errs.LeaseHeld {
+		return nil // somebody writes it now
+	}
+	return err
 }
 
 func (c *Cell) openWriter(ctx context.Context, n layout.VolumeName, o OpenOptions) (*Volume, error) {
-	granted, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Tenant: n.Tenant, Name: n.Volume, Force: o.Force})
+	if err := c.enter("acquire the lease", n.String(), o.Force); err != nil {
+		return nil, err
+	}
+	defer c.leave(n.String())
+	l, granted, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Tenant: n.Tenant, Name: n.Volume, Force: o.Force})
 	if err != nil {
 		return nil, err
 	}
 	v := c.newVolume(granted.Open.Volume)
-	if err := v.load(ctx, granted.Open); err != nil {
+	if err := v.loadAll(ctx, granted.Open, last); err != nil {
+		l.giveUp(ctx, last)
 		return nil, err
 	}
-	v.startWriter(layout.Epoch(granted.Epoch), last, granted.Open.GetRoot().GetNumber())
+	v.startWriter(l, last, granted.Open)
 	if err := c.adopt(v); err != nil {
-		v.lose(err)
-		v.stop()
+		v.stop(err)
+		l.giveUp(ctx, last)
 		return nil, err
 	}
 	return v, nil
 }
 
+// giveUpTimeout bounds the release of a lease that nobody uses.
+const giveUpTimeout = 2 * time.Second
+
+// giveUp gives back the lease of a volume that was not written, at its best.
+func (l lease) giveUp(ctx context.Context, last layout.Seq) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
+	defer cancel()
+	_ = l.release(ctx, last)
+}
+
 // takeOver acquires a volume's lease and recovers what older writers left. It
 // gives the lease with the view after recovery, and the log's last seq.
-func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (*pb.AcquireLeaseReply, layout.Seq, error) {
-	request.Command, request.Session = newCommand(), uint64(c.session.id)
+func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (lease, *pb.AcquireLeaseReply, layout.Seq, error) {
+	l := lease{cell: c, session: c.session.current()}
+	request.Command, request.Session = newCommand(), uint64(l.session)
 	granted, err := call(ctx, c, "acquire the lease", func(ctx context.Context, m pb.MetaClient) (*pb.AcquireLeaseReply, error) {
 		return m.AcquireLease(ctx, request)
 	})
 	if err != nil {
-		return nil, 0, err
+		return l, nil, 0, err
 	}
 	c.places.learn(granted.Open.Segments, granted.Open.Servers)
-	if granted.Clean {
-		return granted, layout.Seq(granted.LastSeq), nil
-	}
 	volume := granted.Open.Volume
-	l := lease{c, layout.VolumeID(volume.Id), layout.Epoch(granted.Epoch)}
+	l.volume, l.epoch = layout.VolumeID(volume.Id), layout.Epoch(granted.Epoch)
+	if granted.Clean {
+		return l, granted, layout.Seq(granted.LastSeq), nil
+	}
 	last, err := l.recover(ctx, granted)
 	if err != nil {
-		return nil, 0, errs.Wrap(err, "recover")
+		return l, nil, 0, errs.Wrap(err, "recover")
 	}
 	granted.Open, err = c.view(ctx, layout.VolumeName{Tenant: volume.Tenant, Volume: volume.Name})
-	return granted, last, err
+	return l, granted, last, err
 }
 
 // view asks for what a reader needs: root, cuts and the segments to replay.
 func (c *Cell) view(ctx context.Context, n layout.VolumeName) (*pb.OpenVolumeReply, error) {
 	r, err := call(ctx, c, "look the volume up", func(ctx context.Context, m pb.MetaClient) (*pb.OpenVolumeReply, error) {
-		return m.OpenVolume(ctx, &pb.OpenVolumeRequest{Session: uint64(c.session.id), Tenant: n.Tenant, Name: n.Volume})
+		return m.OpenVolume(ctx, &pb.OpenVolumeRequest{Session: uint64(c.session.current()), Tenant: n.Tenant, Name: n.Volume})
 	})
 	if err == nil {
 		c.places.learn(r.Segments, r.Servers)
@@ -131,57 +156,12 @@ func hasUnsealed(r *pb.OpenVolumeReply) bool {
 }
 
 func (c *Cell) newVolume(p *pb.Volume) *Volume {
-	return &Volume{
-		cell: c, id: layout.VolumeID(p.Id), size: int64(p.SizeBytes), class: layout.Class(p.Class),
+	v := &Volume{
+		cell: c, id: layout.VolumeID(p.Id), class: layout.Class(p.Class),
 		name:     layout.VolumeName{Tenant: p.Tenant, Volume: p.Name}.String(),
 		geometry: layout.Geometry{K: uint8(p.GetGeometry().GetK()), M: uint8(p.GetGeometry().GetM())},
+		ended:    make(chan struct{}),
 	}
-}
-
-// load builds the extent map: the newest root, and the stripes after it.
-func (v *Volume) load(ctx context.Context, r *pb.OpenVolumeReply) error {
-	tree := extent.New()
-	if r.GetRoot().GetNumber() > 0 {
-		var err error
-		if tree, err = extent.Open(extent.Root(r.Root.Page)); err != nil {
-			return errs.Wrap(err, "read map root %d", r.Root.Number)
-		}
-	}
-	var cuts []recovery.Cut
-	for _, k := range r.Cuts {
-		cuts = append(cuts, recovery.Cut{Before: layout.Epoch(k.BeforeEpoch), Seq: layout.Seq(k.Seq)})
-	}
-	headers, err := v.cell.replayHeaders(ctx, v.id, tree.Covers(), r.Segments)
-	if err != nil {
-		return errs.Wrap(err, "replay the log after seq %d", tree.Covers())
-	}
-	for _, h := range recovery.Replay(headers, cuts) {
-		if h.Seq > tree.Applied()+1 {
-			return errs.New(errs.Corrupt, "replay the log", "seq %d is missing, the next is %d", tree.Applied()+1, h.Seq)
-		}
-		if err := tree.Apply(h); err != nil {
-			return err
-		}
-	}
-	v.mu.Lock()
-	v.tree = tree
-	v.mu.Unlock()
-	return nil
-}
-
-// Refresh brings a read-only handle up to what is durable now. On a writer's
-// handle it does nothing: that is always up to date.
-func (v *Volume) Refresh(ctx context.Context) error {
-	if v.w != nil {
-		return nil
-	}
-	n, err := parseName("refresh "+v.name, v.name)
-	if err != nil {
-		return err
-	}
-	r, err := v.cell.view(ctx, n)
-	if err != nil {
-		return err
-	}
-	return v.load(ctx, r)
+	v.size.Store(int64(p.SizeBytes))
+	return v
 }

@@ -1,110 +1,108 @@
 package client
 
 import (
-	"slices"
-
 	"strake/client/internal/write"
 	"strake/internal/layout"
 	"strake/proto/stripe"
 )
 
-// payload is what one write hands in. Its bytes stay until every stripe with a
-// piece of it is flushed.
+// payload is what one write hands in: one range. Its bytes stay until every
+// stripe with a piece of it is flushed.
 type payload struct {
-	id     write.WriteID
-	ranges []stripe.Range
-	data   []byte            // the Write ranges' blocks one after another
-	left   layout.BlockCount // payload blocks whose stripes are not flushed yet
-	done   bool              // the write is done: nobody waits for it any more
+	id    write.WriteID
+	r     stripe.Range
+	data  []byte            // the blocks of a Write
+	uncut uint32            // blocks of r that are in no stripe yet
+	left  layout.BlockCount // blocks of data whose stripes are not flushed yet
+	done  bool              // the write is done: nobody waits for it any more
 }
 
-// block gives the bytes of one payload block.
-func (p *payload) block(i layout.BlockCount) []byte {
-	return p.data[i*layout.BlockSize : (i+1)*layout.BlockSize]
+// fail gives up what is not cut of a write. What is cut stays a part of the log.
+func (p *payload) fail() {
+	if p.r.Kind == stripe.Write {
+		p.left -= layout.BlockCount(p.uncut)
+	}
+	p.uncut = 0
 }
 
 // overlay holds the writes that the extent map does not show yet, oldest first.
 // Reads look here before the map. Stripes are cut, and applied to the map, in
 // the order of the writes, so entries leave at the front.
-type overlay struct {
-	writes []*payload
-	used   uint64 // blocks of the front write's ranges that the map shows already
-}
+type overlay struct{ writes []*payload }
 
 func (o *overlay) push(p *payload) { o.writes = append(o.writes, p) }
 
-// applied tells that the map now shows a stripe with these ranges.
-func (o *overlay) applied(ranges []stripe.Range) {
-	for _, r := range ranges {
-		o.used += uint64(r.Count)
-	}
-	for len(o.writes) > 0 {
-		total := rangeBlocks(o.writes[0].ranges)
-		if o.used < total {
-			return
+// applied tells that the map now shows a stripe: its ranges are those of the
+// oldest writes here, joined where one continues the other. A write that was
+// cut in part and then refused for want of space is passed over.
+func (o *overlay) applied(s *write.Stripe) {
+	pieces, used := s.Pieces, layout.BlockCount(0)
+	for _, r := range s.Header.Ranges {
+		for left := r.Count; left > 0; {
+			n := left
+			if r.Kind == stripe.Write {
+				n = min(n, uint32(pieces[0].Blocks-used))
+			}
+			took := o.take(r.Kind, pieces, n)
+			left -= took
+			if r.Kind != stripe.Write {
+				continue
+			}
+			if used += layout.BlockCount(took); used == pieces[0].Blocks {
+				pieces, used = pieces[1:], 0
+			}
 		}
-		o.used -= total
-		o.writes[0] = nil
-		o.writes = o.writes[1:]
 	}
+}
+
+// take counts up to n blocks of the oldest write as cut: the one that the first
+// piece names, or the first of that kind.
+func (o *overlay) take(kind stripe.RangeKind, pieces []write.Piece, n uint32) uint32 {
+	p := o.writes[0]
+	for p.r.Kind != kind || kind == stripe.Write && p.id != pieces[0].Write {
+		o.pop()
+		p = o.writes[0]
+	}
+	n = min(n, p.uncut)
+	if p.uncut -= n; p.uncut == 0 {
+		o.pop()
+	}
+	return n
+}
+
+func (o *overlay) pop() {
+	o.writes[0] = nil
+	o.writes = o.writes[1:]
 }
 
 // drop takes a write out that will not be cut any further: it failed.
 func (o *overlay) drop(p *payload) {
 	for i, w := range o.writes {
 		if w == p {
-			if i == 0 {
-				o.used = 0
-			}
-			o.writes = slices.Delete(o.writes, i, i+1)
+			copy(o.writes[i:], o.writes[i+1:])
+			o.writes[len(o.writes)-1] = nil
+			o.writes = o.writes[:len(o.writes)-1]
 			return
 		}
 	}
 }
 
-func rangeBlocks(ranges []stripe.Range) (n uint64) {
-	for _, r := range ranges {
-		n += uint64(r.Count)
-	}
-	return n
-}
-
-// find gives a block's newest pending content: ok is false when no write of the
-// overlay touches it; data is nil when it reads as zeros.
-func (o *overlay) find(b layout.BlockNumber) (data []byte, ok bool) {
+// each visits the pending writes that overlap a range, newest first, with the
+// part that does.
+func (o *overlay) each(r layout.Range, visit func(p *payload, part layout.Range)) {
 	for i := len(o.writes) - 1; i >= 0; i-- {
-		if data, ok := o.writes[i].find(b); ok {
-			return data, true
+		p := o.writes[i]
+		lo, hi := max(r.Start, p.r.Start), min(r.End(), p.r.Start+layout.BlockNumber(p.r.Count))
+		if lo < hi {
+			visit(p, layout.Range{Start: lo, Count: layout.BlockCount(hi - lo)})
 		}
 	}
-	return nil, false
 }
 
-// touches tells whether any pending write overlaps a range.
-func (o *overlay) touches(r layout.Range) bool {
-	for _, w := range o.writes {
-		for _, g := range w.ranges {
-			if r.Overlaps(layout.Range{Start: g.Start, Count: layout.BlockCount(g.Count)}) {
-				return true
-			}
-		}
+// at gives a part of a write's bytes; nil when it reads as zeros.
+func (p *payload) at(part layout.Range) []byte {
+	if p.r.Kind != stripe.Write {
+		return nil
 	}
-	return false
-}
-
-// find looks a block up in one write; of its ranges the last one wins.
-func (p *payload) find(b layout.BlockNumber) (data []byte, ok bool) {
-	var at layout.BlockCount
-	for _, r := range p.ranges {
-		if b >= r.Start && b < r.Start+layout.BlockNumber(r.Count) {
-			ok, data = true, nil
-			if r.Kind == stripe.Write {
-				data = p.block(at + layout.BlockCount(b-r.Start))
-			}
-		}
-		if r.Kind == stripe.Write {
-			at += layout.BlockCount(r.Count)
-		}
-	}
-	return data, ok
+	return p.data[layout.BlockCount(part.Start-p.r.Start).Bytes():][:part.Count.Bytes()]
 }

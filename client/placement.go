@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"strake/internal/dial"
 	"strake/internal/errs"
@@ -12,8 +13,17 @@ import (
 	"strake/proto/pb"
 )
 
-// maxPlacements bounds the placements kept in memory; past it, old ones go.
-const maxPlacements = 1 << 17
+const (
+	// maxPlacements bounds the placements kept in memory; past it, some go.
+	maxPlacements = 1 << 17
+	// locateTimeout bounds the question where a segment lies: a read has other
+	// shards to ask.
+	locateTimeout = 2 * time.Second
+	// askFirst and askMost bound the waits between two questions for the address
+	// of one server.
+	askFirst = 250 * time.Millisecond
+	askMost  = 30 * time.Second
+)
 
 // place is where one shard lies.
 type place struct {
@@ -51,10 +61,18 @@ type placements struct {
 	mu       sync.Mutex
 	segments map[layout.SegmentID]*segment
 	servers  map[layout.ServerID]serverAddress
+	asked    map[layout.ServerID]*asking
+}
+
+// asking bounds how often a server's address is asked for.
+type asking struct {
+	next time.Time     // not before
+	wait time.Duration // after the next time
 }
 
 func newPlacements(meta *dial.Meta) *placements {
-	return &placements{meta: meta, segments: map[layout.SegmentID]*segment{}, servers: map[layout.ServerID]serverAddress{}}
+	return &placements{meta: meta, segments: map[layout.SegmentID]*segment{},
+		servers: map[layout.ServerID]serverAddress{}, asked: map[layout.ServerID]*asking{}}
 }
 
 // segment gives one segment, asking the metadata service when it is not cached.
@@ -79,8 +97,11 @@ func (p *placements) address(id layout.ServerID) (serverAddress, bool) {
 	return a, ok
 }
 
-// refresh asks the metadata service where a segment lies now.
+// refresh asks the metadata service where a segment lies now. Error: NotFound
+// when it knows the segment no more.
 func (p *placements) refresh(ctx context.Context, id layout.SegmentID) (*segment, error) {
+	ctx, cancel := context.WithTimeout(ctx, locateTimeout)
+	defer cancel()
 	var r *pb.GetSegmentsReply
 	err := p.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {
 		r, err = m.GetSegments(ctx, &pb.GetSegmentsRequest{Ids: []uint64{uint64(id)}})
@@ -89,11 +110,52 @@ func (p *placements) refresh(ctx context.Context, id layout.SegmentID) (*segment
 	if err != nil {
 		return nil, errs.Wrap(err, "locate segment %d", id)
 	}
-	p.learn(r.Segments, r.Servers)
-	if s := p.cached(id); s != nil {
-		return s, nil
+	for _, s := range p.learn(r.Segments, r.Servers) {
+		if s.id == id {
+			return s, nil
+		}
 	}
-	return nil, errs.New(errs.NotFound, "", "segment %d does not exist", id)
+	p.mu.Lock()
+	delete(p.segments, id)
+	p.mu.Unlock()
+	return nil, errs.New(errs.NotFound, "", "segment %d does not exist any more", id)
+}
+
+// moved asks whether a server that can't be reached has another address now, by
+// one of its segments. It asks once in a while only.
+func (p *placements) moved(ctx context.Context, t target) bool {
+	before, _ := p.address(t.server)
+	if t.segment == 0 || !p.mayAsk(t.server) {
+		return false
+	}
+	if _, err := p.refresh(ctx, t.segment); err != nil {
+		return false
+	}
+	now, _ := p.address(t.server)
+	if before.data == now.data && before.control == now.control {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.asked, t.server)
+	return true
+}
+
+func (p *placements) mayAsk(id layout.ServerID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.asked[id]
+	if a == nil {
+		a = &asking{}
+		p.asked[id] = a
+	}
+	now := time.Now()
+	if now.Before(a.next) {
+		return false
+	}
+	a.wait = min(max(2*a.wait, askFirst), askMost)
+	a.next = now.Add(a.wait)
+	return true
 }
 
 // learn takes in what a reply of the metadata service says.

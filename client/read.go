@@ -17,32 +17,40 @@ import (
 // ErrUnavailable (more than m units of a stripe are damaged or out of reach),
 // ErrDeadline, ErrOutOfRange, ErrClosed.
 func (v *Volume) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
-	return v.Readv(ctx, [][]byte{p}, off)
+	r := reads.Get().(*readPlan)
+	defer r.free()
+	r.one[0] = p
+	return v.readv(ctx, r, r.one[:], off)
 }
 
 // Readv reads into several buffers, one after another, from off.
 func (v *Volume) Readv(ctx context.Context, bufs [][]byte, off int64) (int, error) {
-	op := "read " + v.name
-	if off < 0 {
-		return 0, errs.New(errs.OutOfRange, op, "offset %d is negative", off)
-	}
-	if v.closed.Load() {
-		return 0, errs.New(errs.Closed, op, "the volume is closed")
-	}
-	if off >= v.size {
+	r := reads.Get().(*readPlan)
+	defer r.free()
+	return v.readv(ctx, r, bufs, off)
+}
+
+func (v *Volume) readv(ctx context.Context, r *readPlan, bufs vec, off int64) (int, error) {
+	size := v.size.Load()
+	switch {
+	case off < 0:
+		return 0, errs.New(errs.OutOfRange, "read "+v.name, "offset %d is negative", off)
+	case v.closed.Load():
+		return 0, errs.New(errs.Closed, "read "+v.name, "the volume is closed")
+	case off >= size:
 		return 0, io.EOF
 	}
-	n := vec(bufs).size()
+	n := bufs.size()
 	var end error
-	if int64(n) > v.size-off {
-		n, end = int(v.size-off), io.EOF
-		bufs = vec(bufs).slice(nil, 0, n)
+	if int64(n) > size-off {
+		n, end = int(size-off), io.EOF
+		bufs = bufs.slice(nil, 0, n)
 	}
 	if n == 0 {
 		return 0, nil
 	}
-	if err := v.readBytes(ctx, bufs, off, n); err != nil {
-		return 0, errs.Wrap(err, "%s: %d bytes at %d", op, n, off)
+	if err := v.readBytes(ctx, r, bufs, off, n); err != nil {
+		return 0, errs.Wrap(err, "read %s: %d bytes at %d", v.name, n, off)
 	}
 	v.stats.reads.Add(1)
 	v.stats.readBytes.Add(uint64(n))
@@ -51,56 +59,59 @@ func (v *Volume) Readv(ctx context.Context, bufs [][]byte, off int64) (int, erro
 
 // readBytes reads any range: whole blocks straight into the caller's buffers,
 // the edges of an unaligned read through a block of its own.
-func (v *Volume) readBytes(ctx context.Context, bufs vec, off int64, n int) error {
+func (v *Volume) readBytes(ctx context.Context, r *readPlan, bufs vec, off int64, n int) error {
 	head, tail := int(off%layout.BlockSize), int((off+int64(n))%layout.BlockSize)
 	first := layout.BlockNumber(off / layout.BlockSize)
 	if head == 0 && tail == 0 {
-		return v.readVec(ctx, bufs, first)
+		return v.readVec(ctx, r, bufs, first)
 	}
-	blocks := layout.Blocks(int64(head + n))
-	if blocks == 1 {
-		var edge [layout.BlockSize]byte
-		if err := v.readVec(ctx, vec{edge[:]}, first); err != nil {
+	front, back := r.edges[:layout.BlockSize], r.edges[layout.BlockSize:]
+	if head+n <= layout.BlockSize {
+		r.whole = append(r.whole[:0], front)
+		if err := v.readVec(ctx, r, r.whole, first); err != nil {
 			return err
 		}
-		bufs.copyAt(edge[head:head+n], 0)
+		bufs.copyAt(front[head:head+n], 0)
 		return nil
 	}
-	var edges [2 * layout.BlockSize]byte
-	var whole vec
-	begin, end := 0, n
+	begin, end := 0, n-tail
+	r.whole = r.whole[:0]
 	if head != 0 {
 		begin = layout.BlockSize - head
-		whole = append(whole, edges[:layout.BlockSize])
+		r.whole = append(r.whole, front)
 	}
-	end -= tail
-	whole = bufs.slice(whole, begin, end-begin)
+	r.whole = bufs.slice(r.whole, begin, end-begin)
 	if tail != 0 {
-		whole = append(whole, edges[layout.BlockSize:])
+		r.whole = append(r.whole, back)
 	}
-	if err := v.readVec(ctx, whole, first); err != nil {
+	if err := v.readVec(ctx, r, r.whole, first); err != nil {
 		return err
 	}
 	if head != 0 {
-		bufs.copyAt(edges[head:layout.BlockSize], 0)
+		bufs.copyAt(front[head:], 0)
 	}
-	bufs.copyAt(edges[layout.BlockSize:][:tail], end)
+	bufs.copyAt(back[:tail], end)
 	return nil
 }
 
 // readBlocks reads whole blocks into one buffer.
 func (v *Volume) readBlocks(ctx context.Context, buf []byte, first layout.BlockNumber) error {
-	return v.readVec(ctx, vec{buf}, first)
+	r := reads.Get().(*readPlan)
+	defer r.free()
+	r.one[0] = buf
+	return v.readVec(ctx, r, r.one[:], first)
 }
 
 // readVec reads whole blocks. A segment that was freed since the map was looked
 // up holds nothing that the map still names: then the map is looked up again.
-func (v *Volume) readVec(ctx context.Context, bufs vec, first layout.BlockNumber) error {
-	r := reads.Get().(*readPlan)
-	defer r.free()
+func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layout.BlockNumber) error {
+	whole := layout.Range{Start: first, Count: layout.BlockCount(bufs.size() / layout.BlockSize)}
 	for try := 0; ; try++ {
-		if err := v.resolve(ctx, r, bufs, first); err != nil {
+		if err := v.resolve(ctx, r, whole); err != nil {
 			return err
+		}
+		for _, z := range r.zeros {
+			bufs.zero(blockBytes(z.Start-first), int(z.Count.Bytes()))
 		}
 		for _, c := range r.copies {
 			bufs.copyAt(c.data, c.at)
@@ -109,7 +120,7 @@ func (v *Volume) readVec(ctx context.Context, bufs vec, first layout.BlockNumber
 			return nil
 		}
 		err := v.fetch(ctx, bufs, r.pieces)
-		if errs.KindOf(err) != errs.NotFound || try == 2 {
+		if errs.KindOf(err) != errs.NotFound || try == relookups {
 			return err
 		}
 		if err := v.Refresh(ctx); err != nil {
@@ -118,15 +129,23 @@ func (v *Volume) readVec(ctx context.Context, bufs vec, first layout.BlockNumber
 	}
 }
 
+// relookups is how often a read looks the map up again because a segment is gone.
+const relookups = 3
+
 // reads keeps plans for reuse.
 var reads = sync.Pool{New: func() any { return &readPlan{} }}
 
 // readPlan is where the bytes of one read come from.
 type readPlan struct {
 	extents []extent.Extent
+	zeros   []layout.Range
 	copies  []memoryCopy
 	pieces  []readPiece
-	covered []bool // by block: found in the overlay
+	covered []bool // by block: pending writes hold it; empty: none do
+
+	one   [1][]byte // a caller's single buffer
+	whole vec       // an unaligned read's buffers
+	edges [2 * layout.BlockSize]byte
 }
 
 // memoryCopy is a run of bytes that an un-flushed write still holds.
@@ -141,24 +160,35 @@ type readPiece struct {
 	at int
 }
 
+// free drops what the plan refers to and keeps its slices.
 func (r *readPlan) free() {
-	clear(r.copies)
-	r.extents, r.copies, r.pieces, r.covered = r.extents[:0], r.copies[:0], r.pieces[:0], r.covered[:0]
+	clear(r.whole)
+	r.one[0], r.whole = nil, r.whole[:0]
+	r.reset()
 	reads.Put(r)
 }
 
-// resolve looks a range up: pending writes first, then the map. What reads as
-// zeros is cleared; what a stripe that is not flushed holds is copied from
-// memory later; the rest are pieces.
-func (v *Volume) resolve(ctx context.Context, r *readPlan, bufs vec, first layout.BlockNumber) error {
-	whole := layout.Range{Start: first, Count: layout.BlockCount(bufs.size() / layout.BlockSize)}
+func (r *readPlan) reset() {
+	clear(r.copies)
+	r.extents, r.zeros, r.copies, r.pieces, r.covered = r.extents[:0], r.zeros[:0], r.copies[:0], r.pieces[:0], r.covered[:0]
+}
+
+// resolve looks a range up: pending writes first, then the map. What a stripe
+// that is not flushed holds is copied from memory; what the shards hold are
+// pieces. A writer that has ended shows nothing: some of what it holds may never
+// have become durable.
+func (v *Volume) resolve(ctx context.Context, r *readPlan, whole layout.Range) error {
 	for {
-		r.copies, r.pieces = r.copies[:0], r.pieces[:0]
+		r.reset()
 		v.mu.Lock()
+		if v.w != nil && v.w.ending() != nil {
+			defer v.mu.Unlock()
+			return v.w.ending()
+		}
 		var need []extent.PageRef
-		r.extents, need = v.tree.Lookup(whole, r.extents[:0])
+		r.extents, need = v.tree.Lookup(whole, r.extents)
 		if need == nil {
-			v.place(r, bufs, whole)
+			v.place(r, whole)
 			v.evict()
 			v.mu.Unlock()
 			return nil
@@ -170,37 +200,73 @@ func (v *Volume) resolve(ctx context.Context, r *readPlan, bufs vec, first layou
 	}
 }
 
-// place sorts a range's extents by where their bytes are. Called with v.mu held.
-func (v *Volume) place(r *readPlan, bufs vec, whole layout.Range) {
-	pending := v.overlay.touches(whole)
+// place sorts a range by where its bytes are. Called with v.mu held.
+func (v *Volume) place(r *readPlan, whole layout.Range) {
+	v.placePending(r, whole)
 	for _, e := range r.extents {
-		if !pending {
-			v.placeExtent(r, bufs, whole, e)
-			continue
-		}
-		for i := layout.BlockCount(0); i < e.Count; i++ {
-			one := e
-			one.Start, one.Count = e.Start+layout.BlockNumber(i), 1
-			if one.Place.Index += uint32(i); e.Zero {
-				one.Place = extent.Place{}
+		for i := layout.BlockCount(0); i < e.Count; {
+			n, covered := r.run(e.Start+layout.BlockNumber(i)-whole.Start, e.Count-i)
+			if !covered {
+				v.placeExtent(r, whole, part(e, i, n))
 			}
-			if data, ok := v.overlay.find(one.Start); !ok {
-				v.placeExtent(r, bufs, whole, one)
-			} else if at := blockBytes(one.Start - whole.Start); data == nil {
-				bufs.zero(at, layout.BlockSize)
-			} else {
-				r.copies = append(r.copies, memoryCopy{data, at})
-			}
+			i += n
 		}
 	}
 }
 
-func (v *Volume) placeExtent(r *readPlan, bufs vec, whole layout.Range, e extent.Extent) {
-	at := blockBytes(e.Start - whole.Start)
+// run tells how many blocks from one on are alike in being covered or not.
+func (r *readPlan) run(from layout.BlockNumber, most layout.BlockCount) (n layout.BlockCount, covered bool) {
+	if len(r.covered) == 0 {
+		return most, false
+	}
+	list := r.covered[from:][:most]
+	covered = list[0]
+	for n = 1; n < most && list[n] == covered; n++ {
+	}
+	return n, covered
+}
+
+// part gives n blocks of an extent from block i on.
+func part(e extent.Extent, i, n layout.BlockCount) extent.Extent {
+	e.Start += layout.BlockNumber(i)
+	e.Count = n
+	if !e.Zero {
+		e.Place.Index += uint32(i)
+	}
+	return e
+}
+
+// placePending takes what pending writes hold, the newest first.
+func (v *Volume) placePending(r *readPlan, whole layout.Range) {
+	v.overlay.each(whole, func(p *payload, part layout.Range) {
+		if len(r.covered) == 0 {
+			r.covered = append(r.covered, make([]bool, whole.Count)...)
+		}
+		for part.Count > 0 {
+			n, covered := r.run(part.Start-whole.Start, part.Count)
+			one := layout.Range{Start: part.Start, Count: n}
+			part.Start, part.Count = part.Start+layout.BlockNumber(n), part.Count-n
+			if covered {
+				continue
+			}
+			for i := range r.covered[one.Start-whole.Start:][:n] {
+				r.covered[int(one.Start-whole.Start)+i] = true
+			}
+			if data := p.at(one); data != nil {
+				r.copies = append(r.copies, memoryCopy{data, blockBytes(one.Start - whole.Start)})
+			} else {
+				r.zeros = append(r.zeros, one)
+			}
+		}
+	})
+}
+
+func (v *Volume) placeExtent(r *readPlan, whole layout.Range, e extent.Extent) {
 	if e.Zero {
-		bufs.zero(at, int(e.Count.Bytes()))
+		r.zeros = append(r.zeros, e.Range)
 		return
 	}
+	at := blockBytes(e.Start - whole.Start)
 	if v.w == nil || !v.w.unflushed(r, e, at) {
 		r.pieces = append(r.pieces, readPiece{e, at})
 	}

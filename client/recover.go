@@ -9,7 +9,6 @@ import (
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/pb"
-	"strake/proto/stripe"
 )
 
 const (
@@ -17,15 +16,16 @@ const (
 	decideTries = 4
 	// decidePause is the wait before the second try; it doubles.
 	decidePause = 250 * time.Millisecond
-	// tailTries bounds the segments tried for the tail copy.
-	tailTries = 4
+	// blockedTimeout bounds the call that records what blocks a recovery.
+	blockedTimeout = 2 * time.Second
 )
 
 // recover ends the epochs of older writers (design §6): fence, decide, copy the
 // tail, and record the cut with a seal for every unsealed segment in one entry.
 // It gives the log's last seq.
 func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layout.Seq, error) {
-	in := recovery.Input{LastCut: layout.Seq(granted.LastSeq)}
+	// Segments that the newest root covers are not listed: the log stands up to there.
+	in := recovery.Input{LastCut: layout.Seq(max(granted.LastSeq, granted.Open.GetRoot().GetCovers()))}
 	var unsealed []*segment
 	for _, p := range granted.Open.Segments {
 		s := segmentFromPB(p)
@@ -61,20 +61,29 @@ func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layo
 func (l lease) decide(ctx context.Context, in recovery.Input, unsealed []*segment) (recovery.Plan, error) {
 	wait := decidePause
 	for try := 1; ; try++ {
-		in.Segments = l.fence(ctx, unsealed)
+		var err error
+		if in.Segments, err = l.fence(ctx, unsealed); err != nil {
+			return recovery.Plan{}, err
+		}
 		plan, err := recovery.Decide(in)
 		kind := errs.KindOf(err)
 		if kind != errs.Unavailable && kind != errs.Undecided {
 			return plan, err
 		}
 		if try == decideTries || ctx.Err() != nil {
-			_ = l.closeEpoch(ctx, recovery.Plan{}, blockedText(plan.Blocked))
-			return plan, errs.As(err, kind, "%s", blockedText(plan.Blocked)).(*errs.Error).
-				WithHint("bring the named server back; until then the volume waits")
+			l.recordBlocked(ctx, plan.Blocked)
+			return plan, err
 		}
 		pause(ctx, wait)
 		wait *= 2
 	}
+}
+
+// recordBlocked has people see what blocks a recovery, at its best.
+func (l lease) recordBlocked(ctx context.Context, blocked []recovery.Blocker) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), blockedTimeout)
+	defer cancel()
+	_ = l.closeEpoch(ctx, recovery.Plan{}, blockedText(blocked))
 }
 
 func blockedText(list []recovery.Blocker) string {
@@ -96,53 +105,6 @@ func (l lease) closeEpoch(ctx context.Context, plan recovery.Plan, undecided str
 		_, err := m.CloseEpoch(ctx, request)
 		return err
 	})
-}
-
-// copyTail appends the standing stripes of the tail again under the new epoch,
-// durably, in a fresh segment. It gives that segment's seal, nil when there was
-// nothing to copy.
-func (l lease) copyTail(ctx context.Context, plan recovery.Plan, unsealed []*segment) (*stripe.Seal, error) {
-	if len(plan.Tail) == 0 {
-		return nil, nil
-	}
-	byID := map[layout.SegmentID]*segment{}
-	for _, s := range unsealed {
-		byID[s.id] = s
-	}
-	var avoid []layout.ServerID
-	for try := 1; ; try++ {
-		seal, failed, err := l.tryCopy(ctx, plan.Tail, byID, avoid)
-		if err == nil || try == tailTries || ctx.Err() != nil {
-			return seal, err
-		}
-		avoid = append(avoid, failed...)
-	}
-}
-
-// tryCopy copies the tail into one fresh segment; failed names the servers that
-// did not take their part.
-func (l lease) tryCopy(ctx context.Context, tail []recovery.Tail, byID map[layout.SegmentID]*segment, avoid []layout.ServerID) (*stripe.Seal, []layout.ServerID, error) {
-	to, err := l.tailSegment(ctx, tail, avoid)
-	if err != nil {
-		return nil, nil, err
-	}
-	seal := stripe.NewSeal(to.id, to.geometry)
-	var at layout.ShardOffset
-	for _, t := range tail {
-		blocks, err := l.readStripe(ctx, byID[t.Segment], t)
-		if err != nil {
-			return nil, nil, errs.Wrap(err, "read stripe %d from segment %d", t.Header.Seq, t.Segment)
-		}
-		h := *t.Header
-		h.Epoch, h.Segment, h.Geometry, h.Offset, h.CRCs = l.epoch, to.id, to.geometry, at, nil
-		h.Shape = to.geometry.ShapeFor(layout.BlockCount(h.Blocks), h.Seq)
-		if failed, err := l.appendDurably(ctx, to, &h, blocks); err != nil {
-			return nil, failed, errs.Wrap(err, "append stripe %d to segment %d", h.Seq, to.id)
-		}
-		at = h.End()
-		seal.Add(&h)
-	}
-	return &seal, nil, nil
 }
 
 // Janitor recovers volumes whose writer is gone, for a chunk server that the
@@ -180,7 +142,7 @@ type recovered struct {
 
 // recoverVolume takes the lease, recovers, and gives the lease back.
 func (c *Cell) recoverVolume(ctx context.Context, id layout.VolumeID) (recovered, error) {
-	granted, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Volume: uint64(id)})
+	l, granted, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Volume: uint64(id)})
 	if err != nil {
 		return recovered{}, err
 	}
@@ -190,6 +152,5 @@ func (c *Cell) recoverVolume(ctx context.Context, id layout.VolumeID) (recovered
 			r.sealed++
 		}
 	}
-	l := lease{c, id, layout.Epoch(granted.Epoch)}
 	return r, errs.Wrap(l.release(ctx, last), "give the lease back")
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,14 +17,16 @@ const (
 	replayParallel = 8
 	// listPiece is how many bytes of headers one List asks for.
 	listPiece = 1 << 20
+	// listTimeout bounds one List: another shard may tell the same.
+	listTimeout = 5 * time.Second
 )
 
 // replayHeaders reads the stripe headers after a root from all segments that
 // hold some. Of a sealed segment it takes the sealed list, checked by its
-// digest. Of an unsealed one, which a live writer appends to, it takes what the
-// writer said is flushed.
-func (c *Cell) replayHeaders(ctx context.Context, volume layout.VolumeID, covers layout.Seq, segments []*pb.Segment) ([]*stripe.Header, error) {
-	lists := make([][]*stripe.Header, len(segments))
+// digest. Of an unsealed one, which a live writer appends to, it takes what is
+// durable; flushed is the last seq that is known to be.
+func (c *Cell) replayHeaders(ctx context.Context, covers layout.Seq, segments []*pb.Segment) (all []*stripe.Header, flushed layout.Seq, err error) {
+	lists := make([]headerList, len(segments))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(replayParallel)
 	for i, p := range segments {
@@ -33,7 +36,8 @@ func (c *Cell) replayHeaders(ctx context.Context, volume layout.VolumeID, covers
 		}
 		group.Go(func() (err error) {
 			if s.sealed {
-				lists[i], err = c.sealedHeaders(groupCtx, s, sealFromPB(p.Seal))
+				lists[i].durable, err = c.sealedHeaders(groupCtx, s, sealFromPB(p.Seal))
+				lists[i].flushed = s.last
 			} else {
 				lists[i], err = c.openHeaders(groupCtx, s)
 			}
@@ -41,46 +45,36 @@ func (c *Cell) replayHeaders(ctx context.Context, volume layout.VolumeID, covers
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var all []*stripe.Header
-	for i, list := range lists {
-		if segments[i].Seal != nil {
-			all = append(all, list...)
-		}
+	flushed = covers
+	for _, l := range lists {
+		flushed = max(flushed, l.flushed)
 	}
-	return append(all, flushedOnly(lists, segments, covers)...), nil
-}
-
-// flushedOnly takes from the unsealed segments' lists the stripes that are known
-// to be flushed.
-func flushedOnly(lists [][]*stripe.Header, segments []*pb.Segment, covers layout.Seq) []*stripe.Header {
-	flushed := covers
-	for _, list := range lists {
-		for _, h := range list {
-			flushed = max(flushed, h.Flushed)
-		}
-	}
-	var out []*stripe.Header
-	for i, list := range lists {
-		if segments[i].Seal != nil {
-			continue
-		}
-		for _, h := range list {
+	for _, l := range lists {
+		all = append(all, l.durable...)
+		for _, h := range l.others {
 			if h.Seq <= flushed {
-				out = append(out, h)
+				all = append(all, h)
 			}
 		}
 	}
-	return out
+	return all, flushed, nil
+}
+
+// headerList is what a segment's shards list.
+type headerList struct {
+	durable []*stripe.Header // by all participants, or sealed
+	others  []*stripe.Header // by some: they count up to the flushed seq
+	flushed layout.Seq       // the highest that the segment's headers name
 }
 
 // sealedHeaders gives a sealed segment's list. Any one parity shard holds it
 // whole; when none of them gives it, all data shards together do.
 func (c *Cell) sealedHeaders(ctx context.Context, s *segment, seal stripe.Seal) ([]*stripe.Header, error) {
 	var lastErr error
-	for i := s.geometry.K; int(i) < s.geometry.Shards(); i++ {
-		list, err := c.shardHeaders(ctx, s, layout.ShardIndex(i), seal)
+	for _, i := range c.shards.pace.inOrder(s, s.geometry.ParityMask()) {
+		list, err := c.shardHeaders(ctx, s, i, seal)
 		if err == nil {
 			return list, nil
 		}
@@ -90,7 +84,7 @@ func (c *Cell) sealedHeaders(ctx context.Context, s *segment, seal stripe.Seal) 
 	for i := range s.geometry.K {
 		list, err := c.shardHeaders(ctx, s, layout.ShardIndex(i), seal)
 		if err != nil {
-			return nil, errs.Wrap(lastErr, "no parity shard lists it")
+			return nil, errs.Wrap(lastErr, "no parity shard lists it, nor does data shard %d (%v)", i, err)
 		}
 		for _, h := range list {
 			bySeq[h.Seq] = h
@@ -122,16 +116,59 @@ func (c *Cell) shardHeaders(ctx context.Context, s *segment, i layout.ShardIndex
 	return list, nil
 }
 
-// openHeaders gives what the parity shards of an unsealed segment list; one that
-// answers is enough, since each holds every flushed stripe.
-func (c *Cell) openHeaders(ctx context.Context, s *segment) ([]*stripe.Header, error) {
-	var lastErr error
-	for i := s.geometry.K; int(i) < s.geometry.Shards(); i++ {
-		list, err := c.shards.list(ctx, s, layout.ShardIndex(i), 0)
-		if err == nil {
-			return list, nil
-		}
-		lastErr = err
+// openHeaders gives what the shards of an unsealed segment list, all of them
+// durable where it is listed. A stripe that every participant lists is as good
+// as flushed: recovery keeps it, if it keeps those before it. One that a silent
+// participant may lack counts when a later header calls it flushed.
+func (c *Cell) openHeaders(ctx context.Context, s *segment) (headerList, error) {
+	lists := make([][]*stripe.Header, len(s.shards))
+	failed := make([]error, len(s.shards))
+	var group errgroup.Group
+	for i := range s.shards {
+		group.Go(func() error {
+			lists[i], failed[i] = c.shards.list(ctx, s, layout.ShardIndex(i), 0)
+			return nil
+		})
 	}
-	return nil, lastErr
+	group.Wait()
+	answered := layout.Mask(0)
+	var lastErr error
+	for i, err := range failed {
+		if err == nil {
+			answered = answered.With(layout.ShardIndex(i))
+		} else {
+			lastErr = err
+		}
+	}
+	data, parity := s.geometry.DataMask(), s.geometry.ParityMask()
+	if answered&parity == 0 && answered&data != data {
+		return headerList{}, lastErr // a stripe may lie there that nobody shows
+	}
+	return sortHeaders(lists), nil
+}
+
+// sortHeaders sorts what the shards of one segment list by who has it.
+func sortHeaders(lists [][]*stripe.Header) (out headerList) {
+	type stripeOf struct {
+		header *stripe.Header
+		have   layout.Mask
+	}
+	bySeq := map[layout.Seq]*stripeOf{}
+	for i, list := range lists {
+		for _, h := range list {
+			out.flushed = max(out.flushed, h.Flushed)
+			if bySeq[h.Seq] == nil {
+				bySeq[h.Seq] = &stripeOf{header: h}
+			}
+			bySeq[h.Seq].have = bySeq[h.Seq].have.With(layout.ShardIndex(i))
+		}
+	}
+	for _, s := range bySeq {
+		if s.have == s.header.Participants() {
+			out.durable = append(out.durable, s.header)
+		} else {
+			out.others = append(out.others, s.header)
+		}
+	}
+	return out
 }

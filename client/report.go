@@ -16,6 +16,10 @@ const (
 	maxReports = 256
 	// reportEvery is how long reports gather.
 	reportEvery = time.Second
+	// reportAgain is how long a report that was sent is not repeated, and
+	// maxReported bounds those remembered.
+	reportAgain = time.Minute
+	maxReported = 4096
 )
 
 // reporter tells the metadata service of shards that were found bad, so that
@@ -23,8 +27,9 @@ const (
 type reporter struct {
 	mu      sync.Mutex
 	waiting map[reportKey]*pb.ShardReport // guarded by mu
+	sent    map[reportKey]time.Time       // guarded by mu: when a report was first sent
 	sending bool                          // guarded by mu: a goroutine is under way
-	done    sync.WaitGroup
+	done    crew
 }
 
 type reportKey struct {
@@ -33,41 +38,45 @@ type reportKey struct {
 }
 
 // add notes a bad shard. The first one of a batch starts its sending.
-func (r *reporter) add(c *Cell, segment layout.SegmentID, shard layout.ShardIndex, kind errs.Kind, at layout.ShardOffset) {
-	s := c.places.cached(segment)
-	if s == nil {
-		return
-	}
+func (r *reporter) add(c *Cell, s *segment, shard layout.ShardIndex, kind errs.Kind, at layout.ShardOffset) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) >= maxReports {
+	key := reportKey{layout.ShardKey{Segment: s.id, Shard: shard}, kind}
+	if len(r.waiting) >= maxReports || time.Since(r.sent[key]) < reportAgain {
 		return
 	}
 	if r.waiting == nil {
 		r.waiting = map[reportKey]*pb.ShardReport{}
 	}
-	key := reportKey{layout.ShardKey{Segment: segment, Shard: shard}, kind}
 	r.waiting[key] = &pb.ShardReport{Shard: shardRefPB(s, shard), Kind: uint32(kind), Offset: uint64(at)}
 	if !r.sending {
-		r.sending = true
-		r.done.Go(func() { r.send(c) })
+		r.sending = r.done.start(func() { r.send(c) })
 	}
 }
 
 // send waits for more reports and sends all of them.
 func (r *reporter) send(c *Cell) {
 	pause(c.life, reportEvery)
-	r.mu.Lock()
-	request := &pb.ReportShardsRequest{Session: uint64(c.session.id)}
-	for _, report := range r.waiting {
-		request.Reports = append(request.Reports, report)
-	}
-	r.waiting, r.sending = nil, false
-	r.mu.Unlock()
+	request := &pb.ReportShardsRequest{Session: uint64(c.session.current()), Reports: r.take()}
 	ctx, cancel := context.WithTimeout(c.life, reportEvery)
 	defer cancel()
 	_ = c.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
 		_, err := m.ReportShards(ctx, request)
 		return err
 	})
+}
+
+// take gives the reports that wait and remembers them as sent.
+func (r *reporter) take() (list []*pb.ShardReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.sent) > maxReported || r.sent == nil {
+		r.sent = map[reportKey]time.Time{}
+	}
+	for key, report := range r.waiting {
+		list = append(list, report)
+		r.sent[key] = time.Now()
+	}
+	r.waiting, r.sending = nil, false
+	return list
 }

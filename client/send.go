@@ -1,22 +1,16 @@
 package client
 
 import (
-	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"strake/client/internal/transport"
 	"strake/client/internal/write"
 	"strake/internal/erasure/build"
-	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/frame"
 	"strake/proto/stripe"
 )
-
-// appendTimeout bounds a durable append of a recovery.
-const appendTimeout = 10 * time.Second
 
 // perform does one job outside the volume's mutex.
 func (w *writer) perform(j job) {
@@ -26,28 +20,26 @@ func (w *writer) perform(j job) {
 	case write.SendSync:
 		w.sendSync(j)
 	case write.Allocate:
-		go w.allocate(j)
+		w.calls.start(func() { w.allocate(j) })
 	case write.SealSegment:
-		go w.seal(j)
+		w.calls.start(func() { w.seal(j) })
 	case write.RequestMove:
-		go w.requestMove(j)
+		w.calls.start(func() { w.requestMove(j) })
 	}
 }
 
-func (w *writer) lease() lease { return lease{w.v.cell, w.v.id, w.epoch} }
-
 func (w *writer) allocate(j job) {
-	segments, err := w.lease().allocate(w.life, j.allocation)
+	segments, err := w.lease.allocate(w.life, j.allocation)
 	w.input(func(now time.Duration) { j.core.Granted(now, j.allocation.Request, segments, err) })
 }
 
 func (w *writer) seal(j job) {
-	err := w.lease().seal(w.life, *j.seal)
+	err := w.lease.seal(w.life, *j.seal)
 	w.input(func(now time.Duration) { j.core.Sealed(now, j.seal.Segment, err) })
 }
 
 func (w *writer) requestMove(j job) {
-	granted, retry := w.lease().requestMove(w.life, j.server)
+	granted, retry := w.lease.requestMove(w.life, j.server)
 	w.input(func(now time.Duration) { j.core.MoveGranted(now, j.server, granted, retry) })
 }
 
@@ -95,7 +87,7 @@ func (f *flight) sendUnit(shard layout.ShardIndex, encoded []byte) {
 		call.Request.Flags |= frame.Durable
 	}
 	call.Done = func(c *transport.Call) { f.answered(shard, c.Reply.Incarnation, c.Err) }
-	w.v.cell.shards.submit(w.life, at.Server, call)
+	w.v.cell.shards.submit(w.life, target{at.Server, ref.Segment}, call)
 }
 
 // answered reports one participant's answer, and gives the units back after the
@@ -116,41 +108,11 @@ func (w *writer) sendSync(j job) {
 	call.Done = func(c *transport.Call) {
 		w.input(func(now time.Duration) { j.core.Synced(now, s.ID, c.Err) })
 	}
-	w.v.cell.shards.submit(w.life, s.Server, call)
+	w.v.cell.shards.submit(w.life, target{s.Server, s.Shards[0].Segment}, call)
 }
 
 // request is the header that every frame of the writer carries.
 func (w *writer) request(kind frame.Kind) frame.Request {
-	return frame.Request{Kind: kind, Class: w.v.class, Epoch: w.epoch,
+	return frame.Request{Kind: kind, Class: w.v.class, Epoch: w.lease.epoch,
 		Acked: layout.Seq(w.acked.Load()), Flushed: layout.Seq(w.flushed.Load())}
-}
-
-// appendDurably sends one stripe to all its participants and waits until each
-// has it durably. failed names the servers that did not take it. For recovery.
-func (l lease) appendDurably(ctx context.Context, to *segment, h *stripe.Header, payload [][]byte) (failed []layout.ServerID, err error) {
-	units, err := l.cell.shards.builder.Build(h, payload)
-	if err != nil {
-		return nil, err
-	}
-	defer units.Release()
-	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
-	defer cancel()
-	var mu sync.Mutex
-	var wait sync.WaitGroup
-	for m := h.Participants(); m != 0; m &= m - 1 {
-		h.Shard, _ = m.Nth(0)
-		server := to.shards[h.Shard].server
-		body := frame.AppendBody{Shard: to.ref(h.Shard), Header: h.AppendTo(nil)}
-		call := &transport.Call{Request: frame.Request{Kind: frame.Append, Flags: frame.Durable, Class: layout.ClassBackground, Epoch: l.epoch},
-			Meta: body.AppendTo(nil), Payload: units.Of(h.Shard)}
-		wait.Go(func() {
-			if e := l.cell.shards.do(ctx, server, call); e != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed, err = append(failed, server), errs.Wrap(e, "server %d", server)
-			}
-		})
-	}
-	wait.Wait()
-	return failed, err
 }

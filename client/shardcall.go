@@ -8,25 +8,41 @@ import (
 	"strake/client/internal/read"
 	"strake/client/internal/transport"
 	"strake/internal/errs"
-	"strake/internal/layout"
 	"strake/proto/frame"
 )
 
+const (
+	// overloadedTries is how often a request that a server refused as overloaded
+	// is sent again, and overloadedPause the wait before the first of them; it
+	// doubles. After that other shards are asked.
+	overloadedTries = 5
+	overloadedPause = 2 * time.Millisecond
+)
+
 // shardCall is one request of a fetcher. It is handed over to the fetcher exactly
-// once: by its connection, or by whoever could not submit it.
+// once for each time it is sent: by its connection, or by whoever could not
+// submit it.
 type shardCall struct {
 	transport.Call
 	f    *fetcher
 	id   int
 	req  *read.Request
+	to   target
 	own  []byte // a degraded request's bytes
 	body frame.ReadBody
 	meta []byte
 
+	// Of the reading goroutine.
+	sentAt   time.Time
+	lateAt   time.Time
+	tries    int  // sent again after Overloaded
+	late     bool // Late was told
+	answered bool // handed over
+
 	mu       sync.Mutex
 	conn     transport.Conn     // guarded by mu: where it was submitted; nil before
-	canceled bool               // guarded by mu
-	giveUp   context.CancelFunc // guarded by mu: ends the wait for a connection
+	canceled bool               // guarded by mu; written by the reading goroutine
+	giveUp   context.CancelFunc // of the reading goroutine: ends the wait for a connection
 }
 
 // shardCalls keeps calls for reuse.
@@ -36,19 +52,16 @@ var shardCalls = sync.Pool{New: func() any {
 	return c
 }}
 
-// overloadPause is the wait before a call goes again to a connection whose
-// window is full.
-const overloadPause = 500 * time.Microsecond
-
 // send sends a request. Its answer, or the failure to send it, comes as a call
 // that is ready.
 func (f *fetcher) send(ctx context.Context, r *read.Request) {
 	c := f.call(r)
-	s := f.v.cell.places.cached(r.Segment)
-	if s == nil || int(r.Shard) >= len(s.shards) {
+	s := f.segment(r.Segment)
+	if int(r.Shard) >= len(s.shards) {
 		c.finish(errs.New(errs.Unavailable, "", "segment %d has no placement of shard %d", r.Segment, r.Shard))
 		return
 	}
+	c.to = target{s.shards[r.Shard].server, r.Segment}
 	c.body = frame.ReadBody{Shard: s.ref(r.Shard), Ranges: r.Ranges}
 	c.meta = c.body.AppendTo(c.meta[:0])
 	c.Meta = c.meta
@@ -57,19 +70,20 @@ func (f *fetcher) send(ctx context.Context, r *read.Request) {
 		c.Request.Deadline = max(time.Until(deadline), time.Microsecond)
 	}
 	if f.v.w != nil {
-		c.Request.Epoch = f.v.w.epoch
+		c.Request.Epoch = f.v.w.lease.epoch
 	}
+	c.Into = c.Into[:0]
 	if r.Headers {
 		c.Request.Flags |= frame.Headers
 		c.own = make([]byte, r.Bytes())
-		c.Into = append(c.Into[:0], c.own)
-	} else {
-		c.Into = c.Into[:0]
-		for _, g := range r.Scatter {
-			c.Into = f.bufs.slice(c.Into, int(g.Offset), g.Length)
-		}
+		c.Into = append(c.Into, c.own)
 	}
-	c.submit(ctx, s.shards[r.Shard])
+	for _, g := range r.Scatter {
+		c.Into = f.bufs.slice(c.Into, int(g.Offset), g.Length)
+	}
+	c.sentAt = time.Now()
+	c.lateAt = c.sentAt.Add(f.v.cell.shards.pace.sent(c.to.server, r.Bytes()))
+	c.submit(ctx)
 }
 
 // call gives the call of a request; a request that is sent again has a new one.
@@ -80,6 +94,7 @@ func (f *fetcher) call(r *read.Request) *shardCall {
 	c := shardCalls.Get().(*shardCall)
 	c.f, c.id, c.req, c.own, c.Err = f, r.ID, r, nil, nil
 	c.conn, c.canceled, c.giveUp = nil, false, nil
+	c.tries, c.late, c.answered = 0, false, false
 	f.calls[r.ID] = c
 	f.under++
 	return c
@@ -87,28 +102,42 @@ func (f *fetcher) call(r *read.Request) *shardCall {
 
 // submit sends the call over a connection that works now; else it waits in the
 // background, for a connection or for room in its window.
-func (c *shardCall) submit(ctx context.Context, at place) {
-	s := c.f.v.cell.shards
-	if a, ok := s.cell.places.address(at.server); ok {
-		if conn, ok := s.pool.Peek(a.data, layout.ClassDefault); ok && c.try(conn) == nil {
-			return
-		}
+func (c *shardCall) submit(ctx context.Context) {
+	shards := c.f.v.cell.shards
+	if conn := shards.peek(c.to.server); conn != nil && c.try(conn) == nil {
+		return
 	}
-	ctx, c.giveUp = context.WithCancel(ctx)
-	go func() {
-		defer c.giveUp()
-		conn, err := s.connect(ctx, at.server)
-		for err == nil {
-			if err = c.try(conn); errs.KindOf(err) != errs.Overloaded {
-				break
-			}
-			pause(ctx, overloadPause)
-			err = ctx.Err()
+	c.later(ctx, 0)
+}
+
+// later sends the call in the background, after a pause.
+func (c *shardCall) later(ctx context.Context, after time.Duration) {
+	shards, to := c.f.v.cell.shards, c.to
+	ctx, cancel := context.WithCancel(ctx)
+	c.giveUp = cancel
+	started := shards.work.start(func() {
+		defer cancel()
+		if after > 0 {
+			pause(ctx, after)
 		}
-		if err != nil {
+		if err := shards.deliver(ctx, to, c.try); err != nil {
 			c.finish(err)
 		}
-	}()
+	})
+	if !started {
+		cancel()
+		c.finish(errs.New(errs.Closed, "", "the cell is closed"))
+	}
+}
+
+// again sends a call again that the server refused as overloaded.
+func (f *fetcher) again(ctx context.Context, c *shardCall) {
+	c.mu.Lock()
+	c.conn = nil
+	c.mu.Unlock()
+	c.Err, c.answered = nil, false
+	f.under++
+	c.later(ctx, overloadedPause<<(c.tries-1))
 }
 
 // try submits the call unless it was canceled meanwhile.
@@ -130,12 +159,12 @@ func (f *fetcher) cancel(id int) {
 	c := f.calls[id]
 	c.mu.Lock()
 	c.canceled = true
-	conn, giveUp := c.conn, c.giveUp
+	conn := c.conn
 	c.mu.Unlock()
 	if conn != nil {
 		conn.Cancel(&c.Call)
-	} else if giveUp != nil {
-		giveUp()
+	} else if c.giveUp != nil {
+		c.giveUp()
 	}
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"strake/client/internal/transport"
 	"strake/internal/erasure"
@@ -13,12 +14,24 @@ import (
 	"strake/proto/stripe"
 )
 
+// windowPause is the wait before a call goes again to a connection whose window
+// is full.
+const windowPause = 500 * time.Microsecond
+
 // shardServers reaches the chunk servers' data plane.
 type shardServers struct {
 	cell    *Cell
 	pool    *transport.Pool
 	coders  *erasure.Set
 	builder *build.Builder
+	pace    *pace
+	work    crew // calls that wait for a connection, and probes
+}
+
+// target is a server, and a segment by which its address can be asked for.
+type target struct {
+	server  layout.ServerID
+	segment layout.SegmentID
 }
 
 func newShardServers(c *Cell) *shardServers {
@@ -28,10 +41,15 @@ func newShardServers(c *Cell) *shardServers {
 	}
 	coders := &erasure.Set{}
 	hello := func(string) frame.HelloBody { return frame.HelloBody{Cell: c.session.name} }
-	return &shardServers{cell: c, pool: transport.NewPool(t, transport.PoolOptions{Hello: hello}), coders: coders, builder: build.New(coders)}
+	return &shardServers{cell: c, pool: transport.NewPool(t, transport.PoolOptions{Hello: hello}),
+		coders: coders, builder: build.New(coders), pace: newPace()}
 }
 
-func (s *shardServers) close() { s.pool.Close() }
+// close ends all connections; the cell's life has ended.
+func (s *shardServers) close() {
+	s.pool.Close()
+	s.work.close()
+}
 
 // submit sends a call over a connection, under the token that it gave.
 func submit(conn transport.Conn, call *transport.Call) error {
@@ -41,46 +59,92 @@ func submit(conn transport.Conn, call *transport.Call) error {
 
 // submit sends a call to a server. call.Done runs exactly once, also when the
 // server can't be reached; it may run before submit returns. It waits for
-// nothing: a connection that has to be made is made in the background.
-func (s *shardServers) submit(ctx context.Context, server layout.ServerID, call *transport.Call) {
-	if a, ok := s.cell.places.address(server); ok {
-		if conn, ok := s.pool.Peek(a.data, layout.ClassDefault); ok && submit(conn, call) == nil {
-			return
-		}
+// nothing: a connection that has to be made, or room in its window, is waited
+// for in the background, until ctx ends.
+func (s *shardServers) submit(ctx context.Context, t target, call *transport.Call) {
+	if conn := s.peek(t.server); conn != nil && submit(conn, call) == nil {
+		return
 	}
-	go func() {
-		conn, err := s.connect(ctx, server)
-		if err == nil {
-			err = submit(conn, call)
+	fail := func(err error) {
+		call.Err = err
+		call.Done(call)
+	}
+	if !s.work.start(func() {
+		if err := s.deliver(ctx, t, func(conn transport.Conn) error { return submit(conn, call) }); err != nil {
+			fail(err)
 		}
-		if err != nil {
-			call.Err = err
-			call.Done(call)
-		}
-	}()
+	}) {
+		fail(errs.New(errs.Closed, "", "the cell is closed"))
+	}
 }
 
-// connect gives a working connection to a server. When it can't, the address may
-// have changed: the next attempt asks again.
-func (s *shardServers) connect(ctx context.Context, server layout.ServerID) (transport.Conn, error) {
+// deliver waits for a connection and for room in its window.
+func (s *shardServers) deliver(ctx context.Context, t target, submit func(transport.Conn) error) error {
+	conn, err := s.connect(ctx, t)
+	if err != nil {
+		return err
+	}
+	for {
+		err := submit(conn)
+		if errs.KindOf(err) != errs.Overloaded {
+			return err
+		}
+		pause(ctx, windowPause)
+		if ctx.Err() != nil {
+			return errs.Wrap(ctx.Err(), "wait for room on the connection to server %d", t.server)
+		}
+	}
+}
+
+// peek gives a server's connection if it works now, else nil.
+func (s *shardServers) peek(server layout.ServerID) transport.Conn {
 	a, ok := s.cell.places.address(server)
 	if !ok {
-		return nil, errs.New(errs.Unavailable, "", "no address known for server %d", server)
+		return nil
+	}
+	conn, ok := s.pool.Peek(a.data, layout.ClassDefault)
+	if !ok || conn.Peer().Server != server {
+		return nil
+	}
+	return conn
+}
+
+// connect gives a working connection to a server. When there is none, or another
+// server is found there, the address may have changed: then it is asked for.
+func (s *shardServers) connect(ctx context.Context, t target) (transport.Conn, error) {
+	conn, err := s.dial(ctx, t.server)
+	if err != nil && ctx.Err() == nil && s.cell.places.moved(ctx, t) {
+		conn, err = s.dial(ctx, t.server)
+	}
+	return conn, errs.Wrap(err, "server %d", t.server)
+}
+
+func (s *shardServers) dial(ctx context.Context, server layout.ServerID) (transport.Conn, error) {
+	a, ok := s.cell.places.address(server)
+	if !ok {
+		return nil, errs.New(errs.Unavailable, "", "no address is known")
 	}
 	conn, err := s.pool.Get(ctx, a.data)
-	return conn, errs.Wrap(err, "server %d", server)
+	if err != nil {
+		return nil, err
+	}
+	if other := conn.Peer().Server; other != server {
+		return nil, errs.New(errs.Unavailable, "", "server %d answers at %s", other, a.data)
+	}
+	return conn, nil
 }
 
 // do sends a call and waits for its answer, or until ctx ends: then no buffer of
 // the call is in use any more.
-func (s *shardServers) do(ctx context.Context, server layout.ServerID, call *transport.Call) error {
-	conn, err := s.connect(ctx, server)
-	if err != nil {
-		return err
-	}
+func (s *shardServers) do(ctx context.Context, t target, call *transport.Call) error {
 	done := make(chan struct{})
 	call.Done = func(*transport.Call) { close(done) }
-	if err := submit(conn, call); err != nil {
+	var conn transport.Conn
+	err := s.deliver(ctx, t, func(c transport.Conn) error {
+		conn = c
+		return submit(c, call)
+	})
+	if err != nil {
 		return err
 	}
 	select {
@@ -88,6 +152,9 @@ func (s *shardServers) do(ctx context.Context, server layout.ServerID, call *tra
 	case <-ctx.Done():
 		conn.Cancel(call)
 		<-done
+	}
+	if errs.KindOf(call.Err) == errs.Canceled && ctx.Err() != nil {
+		return errs.Wrap(ctx.Err(), "wait for server %d", t.server)
 	}
 	return call.Err
 }
@@ -100,12 +167,15 @@ func (s *shardServers) list(ctx context.Context, seg *segment, shard layout.Shar
 		body := frame.ListBody{Shard: seg.ref(shard), From: from, Most: listPiece}
 		buf := make([]byte, listPiece+stripe.MaxLen)
 		call := &transport.Call{Request: frame.Request{Kind: frame.List, Class: layout.ClassInference}, Meta: body.AppendTo(nil), Into: [][]byte{buf}}
-		if err := s.do(ctx, seg.shards[shard].server, call); err != nil {
+		if err := s.doWithin(ctx, listTimeout, target{seg.shards[shard].server, seg.id}, call); err != nil {
 			return nil, err
 		}
 		reply, err := frame.DecodeListReply(call.ReplyMeta)
 		if err != nil {
 			return nil, err
+		}
+		if reply.Next != 0 && reply.Next <= from {
+			return nil, errs.New(errs.Corrupt, "", "shard %d/%d goes on with seq %d after %d", seg.id, shard, reply.Next, from)
 		}
 		if out, err = appendHeaders(out, buf[:call.Reply.Payload], seg, shard, last); err != nil {
 			return nil, err
@@ -116,6 +186,12 @@ func (s *shardServers) list(ctx context.Context, seg *segment, shard layout.Shar
 		}
 	}
 	return out, nil
+}
+
+func (s *shardServers) doWithin(ctx context.Context, d time.Duration, t target, call *transport.Call) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return s.do(ctx, t, call)
 }
 
 // appendHeaders decodes a list of headers and checks what each says of itself.

@@ -20,7 +20,7 @@ func (l lease) tailSegment(ctx context.Context, tail []recovery.Tail, avoid []la
 		// With k = 1, the narrowest that a segment may be, a unit holds a whole stripe.
 		need += layout.ShardOffset(layout.BlockCount(t.Header.Blocks).Bytes())
 	}
-	request := &pb.AllocateSegmentsRequest{Command: newCommand(), Session: uint64(l.cell.session.id), Volume: uint64(l.volume),
+	request := &pb.AllocateSegmentsRequest{Command: newCommand(), Session: uint64(l.session), Volume: uint64(l.volume),
 		Epoch: uint64(l.epoch), Count: 1, ShardLength: uint64(min(need, layout.MaxShardLength))}
 	for _, s := range avoid {
 		request.AvoidServers = append(request.AvoidServers, uint64(s))
@@ -89,7 +89,7 @@ func (l lease) readUnit(ctx context.Context, s *segment, h *stripe.Header, shard
 		Request: frame.Request{Kind: frame.Read, Flags: frame.Recovery | frame.NoCRCs, Class: layout.ClassBackground, Epoch: l.epoch},
 		Meta:    body.AppendTo(nil), Into: [][]byte{unit},
 	}
-	if err := l.cell.shards.do(ctx, s.shards[shard].server, call); err != nil {
+	if err := l.cell.shards.doWithin(ctx, tailTimeout, target{s.shards[shard].server, s.id}, call); err != nil {
 		return nil, err
 	}
 	return unit, checkUnit(h, shard, unit)

@@ -12,6 +12,7 @@ type timer struct {
 	at   time.Time // zero: nothing asked for
 	wake chan struct{}
 	quit chan struct{}
+	once sync.Once // stop
 	done sync.WaitGroup
 }
 
@@ -72,6 +73,6 @@ func (t *timer) due() (wait time.Duration, due bool) {
 
 // stop ends the goroutine and waits for it.
 func (t *timer) stop() {
-	close(t.quit)
+	t.once.Do(func() { close(t.quit) })
 	t.done.Wait()
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 // goroutine must not encode). Replies come back as events under the mutex.
 type writer struct {
 	v     *Volume
-	epoch layout.Epoch
+	lease lease
 	began time.Time
 
 	// Guarded by v.mu.
@@ -32,15 +31,17 @@ type writer struct {
 	flushes     map[write.FlushID]*Completion
 	stripes     stripeQueue
 	lastID      uint64
-	full        bool          // the core said Wait
-	room        *sync.Cond    // on v.mu: Resume, or the end
-	err         error         // why the writer ended
-	released    chan struct{} // closed at Released or Fail
-	lastSeq     layout.Seq    // of Released
+	ranges      [1]stripe.Range // scratch of admit
+	full        bool            // the core said Wait
+	room        chan struct{}   // closed at Resume or the end; nil while nobody waits
+	err         error           // why the writer ended
+	released    chan struct{}   // closed at Released or Fail
+	lastSeq     layout.Seq      // of Released
 	actions     []write.Action
 
 	mapper *mapper
 	jobs   jobQueue
+	calls  crew // to the metadata service
 	timer  *timer
 	life   context.Context // ends with the writer: calls to the metadata service stop
 	die    context.CancelFunc
@@ -64,19 +65,18 @@ type core interface {
 
 func (w *writer) cores() [2]core { return [2]core{w.core, w.maps} }
 
-func newWriter(v *Volume, epoch layout.Epoch, lastSeq layout.Seq) *writer {
-	cfg := write.Config{Cell: v.cell.session.name, Volume: v.id, Epoch: epoch, LastSeq: lastSeq,
+func newWriter(v *Volume, l lease, lastSeq layout.Seq) *writer {
+	cfg := write.Config{Cell: v.cell.session.name, Volume: v.id, Epoch: l.epoch, LastSeq: lastSeq,
 		Geometry: v.geometry, MemoryCap: v.cell.cfg.MemoryCap}
 	w := &writer{
-		v: v, epoch: epoch, began: time.Now(), core: write.New(cfg),
+		v: v, lease: l, began: time.Now(), core: write.New(cfg),
 		payloads: map[write.WriteID]*payload{}, completions: map[write.WriteID]*Completion{},
 		flushes: map[write.FlushID]*Completion{}, released: make(chan struct{}),
 	}
-	cfg.LastSeq = 0
+	cfg.LastSeq, cfg.MemoryCap = 0, mapMemory
 	w.maps = write.NewMap(cfg)
 	w.life, w.die = context.WithCancel(context.Background())
 	w.stripes.places = map[placeKey]*write.Stripe{}
-	w.room = sync.NewCond(&v.mu)
 	w.jobs.start(w.perform)
 	w.timer = startTimer(w.tick)
 	return w
@@ -120,17 +120,33 @@ func (w *writer) release(ctx context.Context) error {
 	if errs.KindOf(err) != errs.Closed {
 		return err
 	}
-	return errs.Wrap(w.lease().release(ctx, last), "give the lease back")
+	return errs.Wrap(w.lease.release(ctx, last), "give the lease back")
 }
 
-// stop ends the goroutines; the core gets no more events.
+// stop ends the goroutines; the core has ended and answers everything at once.
 func (w *writer) stop() {
 	w.die()
 	w.timer.stop()
 	w.jobs.stop()
+	w.calls.close()
+}
+
+// ending is why the writer ended, nil while it works. Called with v.mu held.
+func (w *writer) ending() error {
+	if w.err == nil || errs.KindOf(w.err) == errs.Closed {
+		return nil
+	}
+	return w.err
 }
 
 func (w *writer) now() time.Duration { return time.Since(w.began) }
+
+// alive tells whether the writer has not ended.
+func (w *writer) alive() bool {
+	w.v.mu.Lock()
+	defer w.v.mu.Unlock()
+	return w.err == nil
+}
 
 // input gives the core one event and hands the jobs that come of it to the
 // workers. For events that a reply or a timer brings.
@@ -143,34 +159,30 @@ func (w *writer) input(event func(now time.Duration)) {
 	w.jobs.push(jobs)
 }
 
-// submit takes a write in. It blocks while the memory cap is reached. done may
-// be nil. Ranges and data belong to the writer from now on.
-func (w *writer) submit(ranges []stripe.Range, data []byte, durable bool, done *Completion) error {
+// submit takes a write in. It blocks while the memory cap is reached, or until
+// ctx ends. The data belongs to the writer from now on.
+func (w *writer) submit(ctx context.Context, r stripe.Range, data []byte, done *Completion) error {
 	w.v.mu.Lock()
 	for {
-		for w.full && w.err == nil {
-			w.room.Wait()
-		}
 		if w.err != nil {
 			defer w.v.mu.Unlock()
 			return w.err
 		}
-		w.lastID++
-		id := write.WriteID(w.lastID)
-		err := w.core.Submit(w.now(), write.Write{ID: id, Ranges: ranges, Durable: durable})
-		if errs.KindOf(err) == errs.Overloaded {
+		if !w.full {
+			err := w.admit(r, data, done)
+			if err == nil {
+				break
+			}
+			if errs.KindOf(err) != errs.Overloaded {
+				defer w.v.mu.Unlock()
+				return err
+			}
 			w.full = true
-			continue
 		}
-		if err != nil {
+		if err := w.await(ctx); err != nil {
 			defer w.v.mu.Unlock()
 			return err
 		}
-		p := &payload{id: id, ranges: ranges, data: data, left: layout.Blocks(int64(len(data)))}
-		w.payloads[id] = p
-		w.v.overlay.push(p)
-		w.completions[id] = done
-		break
 	}
 	jobs := w.take(nil)
 	w.v.mu.Unlock()
@@ -178,6 +190,46 @@ func (w *writer) submit(ranges []stripe.Range, data []byte, durable bool, done *
 		w.perform(j)
 	}
 	return nil
+}
+
+// admit gives one write to the core. Called with v.mu held.
+func (w *writer) admit(r stripe.Range, data []byte, done *Completion) error {
+	w.lastID++
+	id := write.WriteID(w.lastID)
+	w.ranges[0] = r
+	if err := w.core.Submit(w.now(), write.Write{ID: id, Ranges: w.ranges[:]}); err != nil {
+		return err
+	}
+	p := &payload{id: id, r: r, data: data, uncut: r.Count, left: layout.Blocks(int64(len(data)))}
+	w.payloads[id] = p
+	w.v.overlay.push(p)
+	w.completions[id] = done
+	return nil
+}
+
+// await waits for room under the memory cap. Called with v.mu held, which it
+// gives up meanwhile.
+func (w *writer) await(ctx context.Context) error {
+	if w.room == nil {
+		w.room = make(chan struct{})
+	}
+	room := w.room
+	w.v.mu.Unlock()
+	defer w.v.mu.Lock()
+	select {
+	case <-room:
+		return nil
+	case <-ctx.Done():
+		return errs.Wrap(ctx.Err(), "wait for memory: %d bytes are not flushed yet", w.v.cell.cfg.MemoryCap)
+	}
+}
+
+// wakeAll lets those in await look again. Called with v.mu held.
+func (w *writer) wakeAll() {
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
 }
 
 // flush asks that all that was submitted becomes durable.
@@ -255,7 +307,7 @@ func (w *writer) act(a *write.Action) (j job, ok bool) {
 		w.full = true
 	case write.Resume:
 		w.full = false
-		w.room.Broadcast()
+		w.wakeAll()
 	case write.Fail:
 		w.end(a.Err)
 	case write.Released:
@@ -269,7 +321,7 @@ func (w *writer) act(a *write.Action) (j job, ok bool) {
 func (w *writer) cut(s *write.Stripe) {
 	w.stripes.push(s)
 	must(w.v.tree.Apply(s.Header))
-	w.v.overlay.applied(s.Header.Ranges)
+	w.v.overlay.applied(s)
 	w.mapper.wake()
 }
 
@@ -308,7 +360,7 @@ func (w *writer) writeDone(id write.WriteID, err error) {
 	p := w.payloads[id]
 	p.done = true
 	if err != nil {
-		p.left = 0
+		p.fail()
 		w.v.overlay.drop(p)
 	}
 	w.dropIfDone(p)
@@ -327,7 +379,7 @@ func (w *writer) end(err error) {
 	}
 	w.err = err
 	close(w.released)
-	w.room.Broadcast()
+	w.wakeAll()
 	w.mapper.changed.Broadcast()
 }
 

@@ -15,7 +15,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
 		a.statusCommand(), a.serverCommand(), a.volumeCommand(),
-		a.configCommand(), a.versionCommand(),
+		a.benchCommand(), a.configCommand(), a.versionCommand(),
 	}
 }
 

@@ -60,7 +60,7 @@ func TestServersRefuseWhatIsNotTheirs(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a device in use":      {append(serve, device, "--cell", a.Cell), "in use"},
+		"a device in use":      {append(serve, device, "--cell", a.Cell), "held by another process"},
 		"a directory not made": {append(serve, device+"-none", "--cell", a.Cell), "make the directory"},
 		"a port in use":        {[]string{"chunkd", "serve", "--device", t.TempDir(), "--listen", a.Chunkds[0].Addr, "--cell", a.Cell}, a.Chunkds[0].Addr},
 		"a metadata port":      {[]string{"meta", "serve", "--dir", t.TempDir(), "--listen", a.Cell}, a.Cell},

@@ -78,14 +78,20 @@ type load struct {
 }
 
 func startLoad(t *testing.T, c *cluster.Cluster, name string) *load {
+	return startPlan(t, c, workload.Plan{Volume: name, Seed: 1, First: 1, Blocks: volumeBlocks, Most: mostBlocks})
+}
+
+func startPlan(t *testing.T, c *cluster.Cluster, p workload.Plan) *load {
 	t.Helper()
-	create(t, c, name, volumeBlocks)
-	l := &load{vol: open(t, c, name, client.OpenOptions{Write: true}),
-		plan: workload.Plan{Volume: name, Seed: 1, First: 1, Blocks: volumeBlocks, Most: mostBlocks}}
+	create(t, c, p.Volume, volumeBlocks)
+	l := &load{vol: open(t, c, p.Volume, client.OpenOptions{Write: true}), plan: p}
 	ctx, cancel := context.WithCancel(t.Context())
 	l.cancel = cancel
 	l.done.Go(func() { l.err = workload.Write(ctx, l.vol, l.plan, &l.out) })
-	t.Cleanup(func() { cancel(); l.done.Wait() })
+	t.Cleanup(func() {
+		cancel()
+		within(t, "the end of the workload", l.done.Wait)
+	})
 	return l
 }
 

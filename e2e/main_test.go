@@ -130,8 +130,23 @@ func dial(t *testing.T, c *cluster.Cluster) *client.Cell {
 	t.Helper()
 	cell, err := c.Dial(t.Context())
 	check(t, err)
-	t.Cleanup(func() { cell.Close() })
+	t.Cleanup(func() { within(t, "the end of a session", func() { cell.Close() }) })
 	return cell
+}
+
+// within waits for f at a test's end, but not for ever: a test that failed may
+// have left a writer that waits for servers.
+func within(t *testing.T, what string, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Errorf("not within 20 s: %s", what)
+	}
 }
 
 // create makes a volume of so many blocks.

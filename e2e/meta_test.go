@@ -6,6 +6,7 @@ import (
 
 	"strake/client"
 	"strake/e2e/cluster"
+	"strake/e2e/workload"
 )
 
 // TestMetadataLeaderDies kills the leader of three: open volumes go on, and new
@@ -31,14 +32,15 @@ func TestMetadataLeaderDies(t *testing.T) {
 	verify(t, c, l.end(t), "v")
 }
 
-// TestMetadataOutageStopsNobody takes the only metadata server away for a while:
-// reads and writes of open volumes go on.
+// TestMetadataOutageStopsNobody takes the only metadata server away for longer
+// than a session lives: a writer goes on in what was allocated ahead for it, and
+// keeps its volume.
 func TestMetadataOutageStopsNobody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes longer than a session's life")
 	}
 	c := start(t, cluster.Options{})
-	l := startLoad(t, c, "v")
+	l := startPlan(t, c, workload.Plan{Volume: "v", Seed: 1, First: 1, Blocks: volumeBlocks, Most: 4, Every: 10 * time.Millisecond})
 	l.progress(t, 40, 30*time.Second)
 	check(t, c.Metas[0].Kill())
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {

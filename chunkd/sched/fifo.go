@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"strake/chunkd/sched/mclock"
 	"strake/internal/errs"
 )
 
@@ -59,9 +60,28 @@ func (f *FIFO) Do(ctx context.Context, tag Tag, fn func()) error {
 	return nil
 }
 
-// Admit implements Scheduler: FIFO admits at once, its caller's memory budget is
+// TryAdmit implements Scheduler: FIFO admits at once, its caller's memory budget is
 // the only brake.
+func (f *FIFO) TryAdmit(Tag) bool { return true }
+
+// Admit implements Scheduler.
 func (f *FIFO) Admit(context.Context, Tag) error { return nil }
+
+// Release implements Scheduler.
+func (f *FIFO) Release(Tag) {}
+
+// Free implements Scheduler.
+func (f *FIFO) Free(Tag) bool { return f.Load() < f.width }
+
+// Quantum implements Scheduler.
+func (f *FIFO) Quantum(bool) int { return Quantum }
+
+// Stats implements Scheduler: FIFO counts nothing but what it holds now.
+func (f *FIFO) Stats() mclock.Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return mclock.Stats{Width: f.width, Running: f.running, Waiting: f.waiting, Quantum: [2]int{Quantum, Quantum}}
+}
 
 // Load implements Scheduler.
 func (f *FIFO) Load() int {

@@ -9,6 +9,10 @@ import (
 	"strake/proto/stripe"
 )
 
+// writebackFrom is the size of a unit, in bytes, from which the device is asked to
+// begin writing at once, so that the next sync finds less to do.
+const writebackFrom = 256 << 10
+
 // Append stores one unit and its stripe header. It is durable after the next
 // Sync of the shard in the same incarnation (at once with Durable). Units of a
 // shard may come in any order, at the same time; an equal repeat succeeds.
@@ -111,7 +115,11 @@ func (s *Store) appendLarge(sh *shard, a *Append, h *stripe.Header) error {
 	if repeat || err != nil {
 		return err
 	}
-	if _, err = file.WriteAt(a.Payload, int64(h.Offset)); err != nil {
+	_, err = file.WriteAt(a.Payload, int64(h.Offset))
+	if err == nil && len(a.Payload) >= writebackFrom {
+		err = file.StartWriteback(int64(h.Offset), int64(len(a.Payload)))
+	}
+	if err != nil {
 		// What arrived of it must not be read: no stripe covers it.
 		_ = file.PunchHole(int64(h.Offset), int64(h.Shape.Unit))
 	}

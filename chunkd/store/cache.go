@@ -90,8 +90,7 @@ func (s *Store) cachedCRCs(ref frame.ShardRef, g frame.ReadRange, dst []uint32) 
 		index := block / spanBlocks
 		var crcs [spanBlocks]uint32
 		if !s.crcs.get(ref, index, &crcs) {
-			var err error
-			if crcs, err = s.loadSpan(ref, index); err != nil {
+			if err := s.loadSpan(ref, index, &crcs); err != nil {
 				return dst, err
 			}
 		}
@@ -102,11 +101,13 @@ func (s *Store) cachedCRCs(ref frame.ShardRef, g frame.ReadRange, dst []uint32) 
 	return dst, nil
 }
 
-func (s *Store) loadSpan(ref frame.ShardRef, index uint32) (crcs [spanBlocks]uint32, err error) {
+func (s *Store) loadSpan(ref frame.ShardRef, index uint32, crcs *[spanBlocks]uint32) error {
 	g := frame.ReadRange{Offset: layout.ShardOffset(index) * spanBlocks * layout.BlockSize, Length: spanBlocks * layout.BlockSize}
-	if _, err := s.rangeCRCs(nil, ref, g, crcs[:0]); err != nil {
-		return crcs, err
+	list, err := s.rangeCRCs(nil, ref, g, make([]uint32, 0, spanBlocks))
+	if err != nil {
+		return err
 	}
-	s.crcs.put(ref, index, &crcs)
-	return crcs, nil
+	copy(crcs[:], list)
+	s.crcs.put(ref, index, crcs)
+	return nil
 }

@@ -17,6 +17,8 @@ func (s *Store) Check() error {
 	if err := s.dev.err(); err != nil {
 		return err
 	}
+	s.moveMu.Lock() // keeps the mover out
+	defer s.moveMu.Unlock()
 	charged, stored := int64(0), int64(0)
 	for i := range s.table.size() {
 		r := s.table.row(slot(i))

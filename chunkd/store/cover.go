@@ -66,7 +66,10 @@ func (s *Store) CRCs(ref frame.ShardRef, ranges []frame.ReadRange, dst []uint32)
 			break
 		}
 	}
-	return dst, typedRead(err, "read checksums of shard %v", ref.ShardKey)
+	if err != nil {
+		return dst, typedRead(err, "read checksums of shard %v", ref.ShardKey)
+	}
+	return dst, nil
 }
 
 // rangeCRCs reads the checksums of one range from the headers.

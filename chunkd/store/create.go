@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"sync"
 
 	"strake/chunkd/format"
 	"strake/internal/errs"
@@ -29,7 +30,7 @@ func (s *Store) create(spec *ShardSpec) error {
 	}
 	// Held across the I/O so that two creates of one shard can't both pass; others
 	// rarely share the lock, and creates are made ahead of need.
-	lock := &s.creating[(uint64(spec.Key.Segment)*31+uint64(spec.Key.Shard))%uint64(len(s.creating))]
+	lock := s.creatingLock(spec.Key)
 	lock.Lock()
 	defer lock.Unlock()
 	if exists, err := s.sameSpec(spec); exists || err != nil {
@@ -44,6 +45,10 @@ func (s *Store) create(spec *ShardSpec) error {
 	err := s.writeShard(spec)
 	s.unreserve(int64(spec.Length)) // the row takes over the charge
 	return err
+}
+
+func (s *Store) creatingLock(k layout.ShardKey) *sync.Mutex {
+	return &s.creating[(uint64(k.Segment)*31+uint64(k.Shard))%uint64(len(s.creating))]
 }
 
 func (s *Store) checkSpec(spec *ShardSpec) error {

@@ -11,8 +11,9 @@ import (
 
 // Delete forgets a shard for ever: a synced tombstone in place of all its
 // records, then the file is unlinked and the folder synced. It needs no space of
-// clients. A repeat succeeds. NotHere: never created here; StaleGeneration:
-// another generation is here.
+// clients. A repeat succeeds. NotHere: never created here; it leaves a tombstone
+// all the same, because the call that creates it may still be on its way, and
+// nobody would delete what it makes. StaleGeneration: another generation is here.
 func (s *Store) Delete(ref frame.ShardRef) error {
 	if err := s.delete(ref); err != nil {
 		return typed(err, "delete shard %v", ref.ShardKey)
@@ -38,11 +39,11 @@ func (s *Store) remove(ref frame.ShardRef, tombstone bool) error {
 		return err
 	}
 	sh, err := s.table.pin(ref)
-	if err != nil {
-		if g, ok, e := s.tombstone(ref.ShardKey); e != nil || ok && g >= ref.Generation {
-			return e
-		}
+	if err != nil && !tombstone {
 		return err
+	}
+	if err != nil {
+		return s.forbid(ref, err)
 	}
 	defer s.table.unpin(sh)
 	if err := sh.enterAlone(func() error { return nil }); err != nil {
@@ -55,6 +56,26 @@ func (s *Store) remove(ref frame.ShardRef, tombstone bool) error {
 	}
 	s.forget(sh)
 	return s.unlink(fileName{ref.ShardKey, ref.Generation})
+}
+
+// forbid deals with a shard that is not here, for the reason why: it never comes.
+func (s *Store) forbid(ref frame.ShardRef, why error) error {
+	lock := s.creatingLock(ref.ShardKey)
+	lock.Lock()
+	defer lock.Unlock()
+	if g, ok, err := s.tombstone(ref.ShardKey); err != nil || ok && g >= ref.Generation {
+		return err
+	}
+	switch _, _, err := s.table.find(ref); {
+	case err == nil: // created meanwhile
+		return errs.New(errs.Busy, "", "shard %v was just created", ref.ShardKey).WithHint("delete it again")
+	case errs.KindOf(err) != errs.NotHere:
+		return err
+	}
+	if err := s.bury(ref, true); err != nil {
+		return err
+	}
+	return why
 }
 
 // bury takes the shard's records away, for a tombstone where one is wanted.

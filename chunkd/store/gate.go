@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -135,8 +136,23 @@ func (g *gate) open(open func() (vfs.File, error)) (vfs.File, error) {
 	return &gateFile{File: f, gate: g}, nil
 }
 
+// Create makes a manifest of the index durable at once, and Remove first makes
+// durable what is to stand in place of a marker: Pebble relies on a directory's
+// changes to become durable in their order, which vfs does not promise.
 func (g *gate) Create(path string) (vfs.File, error) {
-	return g.open(func() (vfs.File, error) { return g.fs.Create(path) })
+	f, err := g.open(func() (vfs.File, error) { return g.fs.Create(path) })
+	if err != nil || !g.ordered(path, "MANIFEST-") {
+		return f, err
+	}
+	if err := g.dev.synced(g.fs.SyncDir(indexDir)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// ordered: the directory change is one that must not overtake another.
+func (g *gate) ordered(path, prefix string) bool {
+	return g.kind == indexTraffic && strings.HasPrefix(path, indexDir+"/"+prefix)
 }
 
 func (g *gate) Open(path string) (vfs.File, error) {
@@ -147,7 +163,13 @@ func (g *gate) OpenRead(path string) (vfs.File, error) {
 	return g.open(func() (vfs.File, error) { return g.fs.OpenRead(path) })
 }
 
+// Remove: see Create.
 func (g *gate) Remove(path string) error {
+	if g.ordered(path, "marker.") {
+		if err := g.pass(func() error { return g.dev.synced(g.fs.SyncDir(indexDir)) }); err != nil {
+			return err
+		}
+	}
 	return g.pass(func() error { return g.fs.Remove(path) })
 }
 
@@ -173,11 +195,18 @@ func (g *gate) Stat(path string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
+// SyncDir tells the index of success even when it failed: Pebble panics at this
+// error in a goroutine of its own, which would end the process and with it the
+// other devices. The latch is set before, so nothing is acknowledged any more.
 func (g *gate) SyncDir(path string) error {
-	if err := g.refusal(); err != nil {
-		return err
+	err := g.refusal()
+	if err == nil {
+		err = g.dev.synced(g.fs.SyncDir(path))
 	}
-	return g.dev.synced(g.fs.SyncDir(path))
+	if g.kind == indexTraffic {
+		return nil
+	}
+	return err
 }
 
 func (g *gate) Lock(path string) (vfs.Lock, error) { return g.fs.Lock(path) }

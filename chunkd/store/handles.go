@@ -1,7 +1,6 @@
 package store
 
 import (
-	"container/list"
 	"sync"
 
 	"strake/chunkd/format"
@@ -26,21 +25,37 @@ func (n fileName) path() string { return shardDir + "/" + format.ShardFileName(n
 type handle struct {
 	vfs.File
 	name fileName
-	refs int           // guarded by handles.mu
-	idle *list.Element // in handles.idle while refs is 0
-	dead bool          // the file was removed: close with the last reference
+	// Guarded by handles.mu:
+	refs       int
+	dead       bool    // the file was removed: close with the last reference
+	prev, next *handle // in the ring of idle handles while refs is 0, else nil
+}
+
+// link puts f before at in a ring; unlink takes it out. The ring's links are in
+// the handles, so that a read allocates nothing.
+func (f *handle) link(at *handle) {
+	f.prev, f.next = at.prev, at
+	f.prev.next, f.next.prev = f, f
+}
+
+func (f *handle) unlink() {
+	f.prev.next, f.next.prev = f.next, f.prev
+	f.prev, f.next = nil, nil
 }
 
 // handles keeps a bounded number of data files open.
 type handles struct {
-	fs   vfs.FS
-	mu   sync.Mutex
-	open map[fileName]*handle
-	idle *list.List // oldest first
+	fs    vfs.FS
+	mu    sync.Mutex
+	open  map[fileName]*handle
+	idle  handle // the ring's head; oldest first
+	idles int
 }
 
 func newHandles(fsys vfs.FS) *handles {
-	return &handles{fs: fsys, open: map[fileName]*handle{}, idle: list.New()}
+	h := &handles{fs: fsys, open: map[fileName]*handle{}}
+	h.idle.prev, h.idle.next = &h.idle, &h.idle
+	return h
 }
 
 // acquire opens a data file, or shares the open one. release must follow.
@@ -80,9 +95,9 @@ func (h *handles) retain(f *handle) {
 }
 
 func (h *handles) retainLocked(f *handle) {
-	if f.idle != nil {
-		h.idle.Remove(f.idle)
-		f.idle = nil
+	if f.next != nil {
+		f.unlink()
+		h.idles--
 	}
 	f.refs++
 }
@@ -99,9 +114,12 @@ func (h *handles) release(f *handle) {
 		_ = f.Close()
 		return
 	}
-	f.idle = h.idle.PushBack(f)
-	for h.idle.Len() > maxHandles {
-		oldest := h.idle.Remove(h.idle.Front()).(*handle)
+	f.link(&h.idle)
+	h.idles++
+	for h.idles > maxHandles {
+		oldest := h.idle.next
+		oldest.unlink()
+		h.idles--
 		delete(h.open, oldest.name)
 		_ = oldest.Close()
 	}
@@ -117,8 +135,9 @@ func (h *handles) forget(name fileName) {
 	}
 	delete(h.open, name)
 	f.dead = true
-	if f.idle != nil {
-		h.idle.Remove(f.idle)
+	if f.next != nil {
+		f.unlink()
+		h.idles--
 		_ = f.Close()
 	}
 }
@@ -131,5 +150,5 @@ func (h *handles) close() {
 		_ = f.Close()
 	}
 	clear(h.open)
-	h.idle.Init()
+	h.idle.prev, h.idle.next, h.idles = &h.idle, &h.idle, 0
 }

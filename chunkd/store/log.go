@@ -46,6 +46,7 @@ type logFile struct {
 	end   int64 // the next batch goes here
 	last  format.LSN
 	live  []liveRecord
+	early int // records whose shards do not know yet that they are here: see publish
 }
 
 // appendLog makes small appends durable: one write and one fdatasync for all
@@ -78,33 +79,41 @@ type appendLog struct {
 // group is what one write makes durable.
 type group struct {
 	records []*record
-	done    bool // guarded by appendLog.writeMu, as is err
+	done    chan struct{} // closed once err is set
 	err     error
 }
 
-// commit makes records durable and tells each where it went.
+// commit makes records durable and tells each where it went. Who comes first to
+// a group leads it: it waits for the write before, closes the group and writes
+// it. The others wait for their group alone, not for the next one's write: that
+// may wait for a move, which may wait until they have published their records.
 func (l *appendLog) commit(records []*record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	l.mu.Lock()
-	if l.waiting == nil {
-		l.waiting = &group{}
+	g, leads := l.join(records)
+	if !leads {
+		<-g.done
+		return g.err
 	}
-	g := l.waiting
-	g.records = append(g.records, records...)
-	l.mu.Unlock()
-
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
-	if !g.done {
-		l.mu.Lock()
-		l.waiting = nil
-		l.mu.Unlock()
-		g.err = l.write(g.records)
-		g.done = true
-	}
+	l.mu.Lock()
+	l.waiting = nil
+	l.mu.Unlock()
+	g.err = l.write(g.records)
+	close(g.done)
 	return g.err
+}
+
+func (l *appendLog) join(records []*record) (g *group, leads bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if leads = l.waiting == nil; leads {
+		l.waiting = &group{done: make(chan struct{})}
+	}
+	l.waiting.records = append(l.waiting.records, records...)
+	return l.waiting, leads
 }
 
 // write writes a group as one batch for each file that it needs.
@@ -181,7 +190,7 @@ func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error)
 		}
 		r.head.LSN, r.head.First = l.next, first
 		r.head.Put(r.bytes, &l.key)
-		r.file, r.pos = f, end
+		r.pos = end
 		l.next++
 		end += r.length()
 		bufs = append(bufs, r.bytes)
@@ -201,8 +210,21 @@ func (l *appendLog) settled(f *logFile, end int64, records []*record) {
 	defer l.mu.Unlock()
 	f.end, f.last = end, l.next-1
 	l.durable = l.next - 1
+	f.early += len(records)
 	for _, r := range records {
+		r.file = f
 		f.live = append(f.live, liveRecord{r.ref, r.head.Offset, r.head.Seq})
+	}
+}
+
+// publish tells that a record's shard knows now where it is. Until then the
+// mover, which asks the shards, must leave the file alone: it would find nothing
+// in it that is needed, and free it under the record.
+func (l *appendLog) publish(f *logFile) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.early--; f.early == 0 && f.state == logFull {
+		l.kick()
 	}
 }
 
@@ -220,10 +242,15 @@ func (l *appendLog) marks() (freed, durable format.LSN) {
 	return l.freedLSN, l.durable
 }
 
-// read reads a record and checks that it is the one that e means, as a file may
-// be used again at any time.
+// read reads a record and checks that it is the one that is meant, as a file may
+// be used again at any time. A read that fails is tried once more, because what
+// follows from a damaged record can't be taken back.
 func (l *appendLog) read(file *logFile, pos int64, lsn format.LSN, b []byte) (header, payload []byte, err error) {
-	if _, err := file.file.ReadAt(b, pos); err != nil {
+	_, err = file.file.ReadAt(b, pos)
+	if err != nil {
+		_, err = file.file.ReadAt(b, pos)
+	}
+	if err != nil {
 		return nil, nil, errs.As(err, errs.Corrupt, "read log record %d", lsn)
 	}
 	head, ok := format.DecodeLogHead(b, &l.key)

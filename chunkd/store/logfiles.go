@@ -5,7 +5,8 @@ import "slices"
 // The life of a log file: free -> active (batches go there) -> full (waits for
 // the move) -> free.
 
-// oldestFull gives the full file with the lowest LSNs.
+// oldestFull gives the full file with the lowest LSNs, once all its records are
+// published.
 func (l *appendLog) oldestFull() *logFile {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -14,6 +15,9 @@ func (l *appendLog) oldestFull() *logFile {
 		if f.state == logFull && (oldest == nil || f.last < oldest.last) {
 			oldest = f
 		}
+	}
+	if oldest != nil && oldest.early > 0 {
+		return nil
 	}
 	return oldest
 }

@@ -191,6 +191,9 @@ func (s *Store) discount(sh *shard, lost []entry) {
 // putDoubt records that a stripe was durable here and is damaged: the shard
 // can't tell any more, and must never say that it never had it.
 func (s *Store) putDoubt(sh *shard, b *pebble.Batch, e *entry, cause error) error {
+	if err := s.dev.err(); err != nil {
+		return err // the device failed, which says nothing of the record
+	}
 	s.logger.Error("a log record is damaged", "segment", sh.ref.Segment, "shard", sh.ref.Shard, "seq", e.seq, "err", cause)
 	s.table.update(sh.slot, func(r *row) { r.doubts = true })
 	return b.Set(format.AppendStripeKey(nil, format.KindDoubt, sh.ref.ShardKey, e.offset, e.seq), format.AppendDoubt(nil, e.unit), nil)

@@ -235,28 +235,30 @@ func (s *Store) syncSmall(work []syncWork) error {
 			records = append(records, work[i].small...)
 		}
 	}
-	if err := s.log.commit(records); err != nil {
-		return err
-	}
+	err := s.log.commit(records)
 	for i := range work {
 		if len(work[i].small) > 0 {
 			s.nowLogged(work[i].sh, work[i].small)
 		}
 	}
-	return nil
+	return err
 }
 
-// nowLogged turns entries from memory to the log.
+// nowLogged turns entries from memory to the log, those that got there.
 func (s *Store) nowLogged(sh *shard, records []*record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, r := range records {
+		if r.file == nil {
+			continue // the group failed before
+		}
 		i, found := sh.search(r.head.Offset, r.head.Seq)
 		if !found || sh.entries[i].record != r {
 			panic("an entry vanished during its sync")
 		}
 		e := &sh.entries[i]
 		e.state, e.file, e.pos, e.lsn, e.record = logged, r.file, r.pos, r.head.LSN, nil
+		s.log.publish(r.file)
 		s.pending.Add(-r.length())
 		s.pool.put(r)
 	}

@@ -23,7 +23,8 @@ func newSpawner() *spawner {
 		defer close(s.done)
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		for r := range s.requests {
-			r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			// A group of its own: Ctrl-C on the terminal is the cluster's to deal with.
+			r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 			r.err <- r.cmd.Start()
 		}
 	}()

@@ -48,7 +48,7 @@ func Read(p []byte, volume string, block uint64) (Stamp, error) {
 	s := Stamp{le.Uint64(p[16:]), le.Uint64(p[24:]), le.Uint64(p[32:])}
 	switch {
 	case le.Uint64(p) != magic:
-		return s, fmt.Errorf("block %d is no block of a workload: %x...", block, p[:16])
+		return s, fmt.Errorf("block %d is no block of a workload: it begins %x", block, p[:16])
 	case le.Uint32(p[BlockSize-4:]) != crc32.Checksum(p[:BlockSize-4], castagnoli):
 		return s, fmt.Errorf("block %d is torn: it says block %d, operation %d", block, s.Block, s.Op)
 	case le.Uint64(p[8:]) != nameOf(volume) || s.Block != block:

@@ -1,6 +1,9 @@
 package workload
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Op is one operation of a workload.
 type Op struct {
@@ -17,6 +20,8 @@ type Plan struct {
 	First  uint64 // number of its first operation
 	Blocks uint64 // of the volume
 	Most   uint64 // blocks of one operation, at least 1
+
+	Every time.Duration // the least time between two operations; 0: as fast as it goes
 }
 
 // Ops gives the operations one after another.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"time"
 
 	"strake/client"
 )
@@ -24,6 +25,7 @@ func Write(ctx context.Context, vol *client.Volume, p Plan, w io.Writer) error {
 	var under []*client.Completion
 	for ctx.Err() == nil {
 		op := next()
+		time.Sleep(p.Every)
 		fmt.Fprintf(w, "began %d\n", op.Number)
 		if op.Discard {
 			if err := vol.Discard(ctx, int64(op.Block)*BlockSize, int64(op.Count)*BlockSize); err != nil {

@@ -12,7 +12,7 @@ var cores = []string{
 	"internal/layout", "internal/errs",
 	"proto/stripe", "proto/frame",
 	"meta/state", "meta/placement", "meta/reconcile",
-	"chunkd/format",
+	"chunkd/format", "chunkd/sched/mclock",
 	"client/internal/write", "client/internal/recovery", "client/internal/extent", "client/internal/read",
 }
 

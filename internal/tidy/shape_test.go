@@ -16,12 +16,6 @@ const (
 	longList       = "testdata/long.txt"
 )
 
-// longFunc is a function that is too long, as in testdata/long.txt.
-type longFunc struct {
-	where string // path and name
-	lines int
-}
-
 // readLong reads the exceptions.
 func readLong(t *testing.T) map[string]int {
 	t.Helper()

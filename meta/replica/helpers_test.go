@@ -29,6 +29,9 @@ var quick = Timing{
 	Watchdog: 5 * time.Second, SnapshotInterval: time.Hour, LogFile: 1 << 20,
 }
 
+// poison is a command that list can't apply.
+const poison = "poison"
+
 // list is a Machine that keeps all commands.
 type list struct {
 	mu       sync.Mutex
@@ -38,6 +41,9 @@ type list struct {
 func (l *list) Apply(_ uint64, c []byte) (any, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if string(c) == poison {
+		return nil, errs.New(errs.Version, "", "a command of a newer version")
+	}
 	l.commands = append(l.commands, string(c))
 	return len(l.commands), nil
 }
@@ -208,3 +214,37 @@ func (w testWriter) Write(p []byte) (int, error) {
 }
 
 func asError(err error, e **errs.Error) bool { return errors.As(err, e) }
+
+// benchmark runs calls of 64 callers at one member on the real file system.
+func benchmark(b *testing.B, do func(*member, context.Context) error) {
+	fs, err := vfs.NewOS(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := tls.Policy{}.Listen(b.Context(), "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	m := &member{fs: fs, addr: l.Addr().String(), timing: quick}
+	opts := m.options()
+	opts.Listener, opts.Logger = l, nil
+	if m.Replica, err = Open(opts); err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.Start([]string{m.addr}); err != nil {
+		b.Fatal(err)
+	}
+	<-m.leading
+	b.SetParallelism(32)
+	b.ResetTimer()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			if err := do(m, b.Context()); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}

@@ -54,6 +54,9 @@ func (r *Replica) Propose(ctx context.Context, command []byte) (any, error) {
 	}()
 	select {
 	case a := <-answers:
+		if err := r.disk.guard.failure(); err != nil { // raft answers also for a command that could not be applied
+			return nil, errs.As(err, errs.Unavailable, "propose: the outcome is open")
+		}
 		return a.result, r.typed(a.err, "propose")
 	case <-r.closed:
 		return nil, r.typed(raft.ErrRaftShutdown, "propose")

@@ -2,12 +2,10 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -171,48 +169,4 @@ func (r *Replica) spawn(f func()) bool {
 	}
 	r.wg.Go(f)
 	return true
-}
-
-// Close hands leadership on where it can, stops raft and closes the directory.
-// After a failure it does not wait long for goroutines that hang in the disk.
-func (r *Replica) Close() error {
-	r.mu.Lock()
-	if r.closing {
-		r.mu.Unlock()
-		return nil
-	}
-	r.closing = true
-	close(r.closed)
-	rf := r.raft
-	r.mu.Unlock()
-	if rf == nil {
-		return r.disk.close()
-	}
-	done := make(chan error, 1)
-	go func() { done <- r.stop(rf) }()
-	select {
-	case err := <-done:
-		return err
-	case <-r.disk.guard.broken:
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(abandonAfter):
-		return nil // the disk hangs, and the process is about to end
-	}
-}
-
-func (r *Replica) stop(rf *raft.Raft) error {
-	r.wg.Wait() // controllers first: they propose
-	failed := r.disk.guard.failure() != nil
-	if !failed && rf.State() == raft.Leader && len(rf.GetConfiguration().Configuration().Servers) > 1 {
-		if err := rf.LeadershipTransfer().Error(); err != nil {
-			r.log.Info("leadership not handed on", "err", err)
-		}
-	}
-	err := rf.Shutdown().Error() // closes the transport's listener too
-	r.net.Close()
-	r.net.CloseStreams()
-	return errors.Join(err, r.disk.close())
 }

@@ -163,7 +163,7 @@ func (d *disk) close() error {
 	return err
 }
 
-// emptyLogger is used where none was given.
+// loggerOr gives a logger that drops everything where none was given.
 func loggerOr(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return slog.New(slog.DiscardHandler)

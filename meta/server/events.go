@@ -7,11 +7,9 @@ import (
 )
 
 // logEvent makes a log line of what an operator would act on or look back for.
-// The lines come from every metadata server, as each applies the command.
+// The lines come from the leader.
 func logEvent(log *slog.Logger, e state.Event) {
 	switch e := e.(type) {
-	case state.CellFormed:
-		log.Info("cell formed", "cell", uint64(e.Cell))
 	case state.ServerRegistered:
 		log.Info("chunk server registered", "server", e.Server, "new", e.New)
 	case state.ServerWentUp:

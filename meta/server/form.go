@@ -19,7 +19,8 @@ const formPause = 100 * time.Millisecond
 func (s *Server) form(ctx context.Context) error {
 	for ctx.Err() == nil {
 		_, err := s.propose(ctx, state.FormCell{Cell: layout.CellID(random()), ShardLength: layout.ShardOffset(s.opts.ShardLength)})
-		if err == nil || s.machine.View().Cell().ID != 0 {
+		if cell := s.machine.View().Cell().ID; err == nil || cell != 0 {
+			s.log.Info("cell formed", "cell", uint64(cell))
 			return nil
 		}
 		if kind := errs.KindOf(err); kind != errs.Unavailable && kind != errs.Overloaded {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -54,6 +55,7 @@ type Server struct {
 	reports  *reports
 	creating creating
 	kick     chan struct{} // a place for one: something happened that a controller may act on
+	begun    atomic.Bool   // the soft state of a term in which this server leads is there
 
 	mu    sync.Mutex
 	downs map[serverID]struct{} // guarded by mu: servers whose sessions must be told
@@ -101,8 +103,8 @@ func (s *Server) leading() error {
 	switch {
 	case errs.KindOf(err) == errs.Unavailable:
 		return errs.New(errs.Unavailable, "", "the cell has not formed: %s", s.opts.Waiting())
-	case err == nil && s.machine.View().Cell().ID == 0:
-		return errs.New(errs.Unavailable, "", "the cell is being formed")
+	case err == nil && !s.begun.Load():
+		return errs.New(errs.Unavailable, "", "the leader is taking over")
 	}
 	return err
 }
@@ -155,6 +157,8 @@ func (s *Server) Lead(ctx context.Context, term uint64) {
 	}
 	s.control.begin()
 	defer s.control.end()
+	s.begun.Store(true)
+	defer s.begun.Store(false)
 	s.runControllers(ctx)
 }
 
@@ -165,8 +169,12 @@ func (s *Server) heard(id serverID, devices []state.DeviceUpdate) {
 }
 
 // Happened takes what commands changed. It is called by the state machine's
-// goroutine on every server and must not block.
+// goroutine on every server and must not block. Only a leader does something
+// with it: whoever follows it begins anew from the state.
 func (s *Server) Happened(events []state.Event) {
+	if !s.begun.Load() {
+		return
+	}
 	for _, e := range events {
 		switch e := e.(type) {
 		case state.SessionOpened:
@@ -182,9 +190,21 @@ func (s *Server) Happened(events []state.Event) {
 		case state.ServerWentDown:
 			s.mustTell(e.Server)
 		}
+		if makesWork(e) {
+			s.wake()
+		}
 		logEvent(s.log, e)
 	}
-	s.wake()
+}
+
+// makesWork tells whether the controllers may have something to do because of e.
+func makesWork(e state.Event) bool {
+	switch e.(type) {
+	case state.ServerRegistered, state.ServerWentUp, state.ServerWentDown, state.SessionEnded, state.LeaseExpired,
+		state.SegmentSealed, state.SegmentDropped, state.SegmentRetired, state.VolumePurged:
+		return true
+	}
+	return false
 }
 
 // wake makes the controllers look at the state soon.
@@ -201,5 +221,5 @@ func (s *Server) mustTell(id serverID) {
 	s.downs[id] = struct{}{}
 }
 
-// now is the leader's clock for what is only shown.
+// nowUnix is the leader's clock, for what is only shown.
 func nowUnix() uint64 { return uint64(time.Now().Unix()) }

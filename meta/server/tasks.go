@@ -17,7 +17,7 @@ import (
 const maxDeviceUpdates = 256
 
 // pace is the least time between two looks, however often something happens.
-const pace = 20 * time.Millisecond
+const pace = 50 * time.Millisecond
 
 // runControllers looks at the state once a second and when something happened,
 // and begins the tasks that the planner gives. The planner bounds how many run

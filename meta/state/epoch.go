@@ -58,6 +58,8 @@ func (c SealSegments) apply(t *tables, r *Result) error {
 
 // judgeSeals looks at each seal before any segment is changed. An equal seal of
 // a sealed segment is a repeat and left out of todo; an unequal one conflicts.
+// A segment that left the state had ended, and nothing that it held counts: its
+// seal is left out too.
 // allow has the last word on unsealed segments.
 func (t *tables) judgeSeals(op string, v *Volume, seals []Seal, allow func(*Segment, *Seal) error) (todo []Seal, err error) {
 	for i := range seals {
@@ -66,7 +68,10 @@ func (t *tables) judgeSeals(op string, v *Volume, seals []Seal, allow func(*Segm
 		if err != nil {
 			return nil, err
 		}
-		if s == nil || s.Volume != v.ID {
+		if s == nil { // a repeat that comes after the segment was deleted
+			continue
+		}
+		if s.Volume != v.ID {
 			return nil, errs.New(errs.NotFound, op, "segment %d is no segment of volume %s", seal.Segment, v.path())
 		}
 		if err := seal.fits(s); err != nil {

@@ -1,0 +1,52 @@
+# Every target works with Go alone, but `race`, whose detector wants gcc.
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+SECONDS ?= 20
+SEEDS   ?= 200
+FUZZED   = $(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u)
+
+.PHONY: build test race lint generate generate-check fuzz sim demo run bench clean help
+
+build: ## the static binary bin/strake
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X strake/ctl.Version=$(VERSION)" -o bin/strake ./cmd/strake
+
+test: build ## vet and every test, whole cells of processes included
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race: ## the tests again under the race detector, the long ones cut short
+	$(GO) test -race -short ./...
+
+lint: ## format, vet, staticcheck
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+generate: ## the protobuf code
+	$(GO) run ./proto/generate
+
+generate-check: ## fails when the committed protobuf code is stale
+	$(GO) run ./proto/generate -check
+
+fuzz: ## each decoder for SECONDS
+	@set -e; for dir in $(FUZZED); do \
+	  for f in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$dir/*_test.go); do \
+	    echo "fuzz $$dir $$f $(SECONDS)s"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(SECONDS)s $$dir; done; done
+
+sim: ## the seeded cluster: SEEDS=n [FIRST=seed], or SEED=n for one
+	$(GO) test ./e2e/sim -run TestSeeds -count=1 -v -args -seeds=$(if $(SEED),1,$(SEEDS)) -first=$(if $(SEED),$(SEED),$(or $(FIRST),1))
+
+demo: build ## the main job, end to end, with servers and a writer killed
+	$(GO) run ./e2e/demo
+
+run: build ## the demo's cell, left up until Ctrl-C
+	$(GO) run ./e2e/demo -run
+
+bench: ## the packages' benchmarks
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
+
+clean: ## what the targets made
+	rm -rf bin
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16

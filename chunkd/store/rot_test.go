@@ -1,0 +1,183 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"strake/chunkd/format"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/internal/vfs"
+	"strake/proto/frame"
+)
+
+// inLog makes a device with n durable units of shard 1 in the log, seqs from 1,
+// and tells where each record stands, as file and offset.
+func inLog(t *testing.T, n int) (mem *vfs.Mem, places []string, offs []int64) {
+	t.Helper()
+	mem = newMem()
+	s := opened(t, formatted(t, mem))
+	ok(t, s.Create(testSpec(1)))
+	for i := range n {
+		a := unitOf(1, 5, layout.Seq(i+1), layout.ShardOffset(i)*4096, 4096)
+		a.Durable = true
+		ok(t, s.Append(a))
+	}
+	sh, err := s.table.pin(testRef(1))
+	ok(t, err)
+	for _, e := range sh.entries {
+		if e.state != logged {
+			t.Fatalf("seq %d is not in the log", e.seq)
+		}
+		places, offs = append(places, e.file.name), append(offs, e.pos)
+	}
+	return mem.Crash(nil, 0), places, offs
+}
+
+func fencedKinds(t *testing.T, mem *vfs.Mem) (kinds []string, err error) {
+	t.Helper()
+	s := opened(t, mem)
+	list, err := s.Fence(testRef(1), 6)
+	for _, f := range list {
+		kinds = append(kinds, fmt.Sprintf("%d:%v", f.Seq, errs.KindOf(f.Err)))
+	}
+	again, againErr := s.Fence(testRef(1), 6)
+	if len(again) != len(list) || errs.KindOf(err) != errs.KindOf(againErr) {
+		t.Fatalf("the answer changed: %d, %v, then %d, %v", len(list), err, len(again), againErr)
+	}
+	ok(t, s.Close())
+	s = opened(t, mem) // and it stays after a restart
+	again, againErr = s.Fence(testRef(1), 6)
+	if len(again) != len(list) || errs.KindOf(err) != errs.KindOf(againErr) {
+		t.Fatalf("the answer changed over a restart: %d, %v, then %d, %v", len(list), err, len(again), againErr)
+	}
+	ok(t, s.Close())
+	return kinds, err
+}
+
+func TestRotOfPayloadInLogIsCannotTellOfThatStripe(t *testing.T) {
+	mem, places, offs := inLog(t, 3)
+	ok(t, mem.FlipBit(places[1], offs[1]+2000, 1))
+	kinds, err := fencedKinds(t, mem)
+	ok(t, err)
+	if got := fmt.Sprint(kinds); got != "[1:ok 2:corrupt 3:ok]" {
+		t.Fatalf("got %s", got)
+	}
+	s := opened(t, mem)
+	var b [4096]byte
+	_, err = s.Read(testRef(1), []frame.ReadRange{{Offset: 4096, Length: 4096}}, b[:])
+	is(t, err, errs.Corrupt)
+	_, err = s.Read(testRef(1), []frame.ReadRange{{Offset: 8192, Length: 4096}}, b[:])
+	ok(t, err)
+	ok(t, s.Close())
+}
+
+func TestRotOfHeadInLogIsCannotTellOfAnything(t *testing.T) {
+	mem, places, offs := inLog(t, 3)
+	ok(t, mem.FlipBit(places[1], offs[1]+10, 1))
+	_, err := fencedKinds(t, mem)
+	is(t, err, errs.Corrupt)
+}
+
+func TestTornTailIsNeverHadIt(t *testing.T) {
+	mem, places, offs := inLog(t, 3)
+	ok(t, mem.FlipBit(places[2], offs[2]+2000, 1)) // as if its sync had never come back
+	kinds, err := fencedKinds(t, mem)
+	ok(t, err)
+	if got := fmt.Sprint(kinds); got != "[1:ok 2:ok]" {
+		t.Fatalf("got %s", got)
+	}
+}
+
+func TestForgedRecordInPayloadIsNotReplayed(t *testing.T) {
+	mem := newMem()
+	s := opened(t, formatted(t, mem))
+	ok(t, s.Create(testSpec(1)))
+	ok(t, s.Create(testSpec(2)))
+	victim := unitOf(2, 5, 1, 0, 4096)
+	head := format.LogHead{LSN: 1 << 40, First: 1 << 40, Key: victim.Ref.ShardKey, Generation: 1, Seq: 1, Header: uint32(len(victim.Header)),
+		Payload: 4096, HeaderCRC: headerCRC(victim.Header), Incarnation: 1}
+	forged := make([]byte, head.Len())
+	head.Put(forged, &[16]byte{}) // the forger does not know the key
+	copy(forged[format.LogHeadLen:], victim.Header)
+	if _, ok := format.DecodeLogHead(forged, &testID.LogKey); ok {
+		t.Fatal("a forged head was taken")
+	}
+	ok(t, s.Close())
+}
+
+func TestMissingDataFileIsCannotTell(t *testing.T) {
+	mem := newMem()
+	s := opened(t, formatted(t, mem))
+	ok(t, s.Create(testSpec(1)))
+	ok(t, s.Close())
+	ok(t, mem.Remove(fileName{testRef(1).ShardKey, 1}.path()))
+	s = opened(t, mem)
+	_, err := s.Fence(testRef(1), 6)
+	is(t, err, errs.Corrupt)
+	ok(t, s.Close())
+}
+
+func TestWipedIndexIsRefused(t *testing.T) {
+	mem := newMem()
+	s := opened(t, formatted(t, mem))
+	ok(t, s.Create(testSpec(1)))
+	ok(t, s.Close())
+	names, err := mem.List(indexDir)
+	ok(t, err)
+	for _, name := range names {
+		ok(t, mem.Remove(indexDir+"/"+name))
+	}
+	_, err = Open(mem, format.Superblock{}, testOptions)
+	is(t, err, errs.Corrupt)
+}
+
+func TestFirstFsyncErrorEndsTheDevice(t *testing.T) {
+	fault := vfs.NewFault(newMem())
+	s := opened(t, formatted(t, fault))
+	ok(t, s.Create(testSpec(1)))
+	ok(t, s.Append(unitOf(1, 5, 1, 0, 4096)))
+	fault.Hook(func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync {
+			return fmt.Errorf("medium error")
+		}
+		return nil
+	})
+	refs := []frame.ShardRef{testRef(1)}
+	is(t, s.Sync(5, s.Incarnation(), refs), errs.Unavailable)
+	fault.Heal() // a later fsync would succeed, for bytes that are gone
+	is(t, s.Sync(5, s.Incarnation(), refs), errs.Unavailable)
+	is(t, s.Append(unitOf(1, 5, 2, 4096, 4096)), errs.Unavailable)
+	_, err := s.Read(testRef(1), []frame.ReadRange{{Length: 4096}}, make([]byte, 4096))
+	is(t, err, errs.Unavailable)
+	_, err = s.Fence(testRef(1), 6)
+	is(t, err, errs.Unavailable)
+	select {
+	case <-s.Failed():
+	default:
+		t.Fatal("Failed is not closed")
+	}
+	is(t, s.Close(), errs.Unavailable)
+}
+
+func TestAnotherCellsDeviceIsRefused(t *testing.T) {
+	mem := newMem()
+	formatted(t, mem)
+	_, err := Open(mem, format.Superblock{Cell: 1}, testOptions)
+	is(t, err, errs.WrongCell)
+	_, err = Open(mem, format.Superblock{Server: layout.UUID{99}}, testOptions)
+	is(t, err, errs.WrongCell)
+	is(t, Format(mem, testID), errs.AlreadyExists)
+	s := opened(t, mem)
+	_, err = Open(mem, format.Superblock{}, testOptions)
+	is(t, err, errs.Busy)
+	ok(t, s.SetDevice(4))
+	ok(t, s.SetDevice(4))
+	is(t, s.SetDevice(5), errs.Conflict)
+	ok(t, s.Close())
+	sb, err := Inspect(mem)
+	ok(t, err)
+	if sb.Device != 4 || sb.Incarnation != 1 {
+		t.Fatalf("got %+v", sb)
+	}
+}

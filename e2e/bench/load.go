@@ -1,0 +1,321 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"strake/client"
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
+
+const (
+	// warmUp is the most time that is spent before a measurement, unmeasured.
+	warmUp = 300 * time.Millisecond
+	// compareEvery is how often a read has one whole block compared.
+	compareEvery = 16
+	// maxSample is how many written places a worker reads back.
+	maxSample = 256
+)
+
+// job is a load on a volume, as the workers get it.
+type job struct {
+	Cell    string
+	Volume  string
+	Case    Case
+	Size    int64 // bytes of the working set, from the volume's begin
+	Seed    uint64
+	Client  int // this worker's number
+	Clients int
+	Seconds float64
+	Gen     uint64 // of the blocks that are read or written
+	Profile string // path of a CPU profile of the run; empty: none
+}
+
+// load makes a job's load. One run at a time.
+type load struct {
+	job      job
+	content  *content
+	cell     *client.Cell
+	counters func() client.TransportCounters
+	volume   *client.Volume
+	buffers  [][]byte // by slot
+	written  []int64  // offsets of the last run's writes, a sample
+}
+
+// newLoad connects, and opens the volume unless that belongs to the time.
+func newLoad(ctx context.Context, j job) (*load, error) {
+	l := &load{job: j, content: newContent()}
+	cfg, counters := client.Counted(client.Config{Addresses: j.Cell})
+	l.counters = counters
+	for range j.Case.Depth {
+		l.buffers = append(l.buffers, make([]byte, j.Case.Block))
+	}
+	var err error
+	if l.cell, err = client.Dial(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if !j.Case.Cold {
+		err = l.open(ctx)
+	}
+	return l, err
+}
+
+func (l *load) open(ctx context.Context) (err error) {
+	l.volume, err = l.cell.Open(ctx, l.job.Volume, client.OpenOptions{Write: l.job.Case.Write})
+	return err
+}
+
+func (l *load) close(ctx context.Context) error {
+	var err error
+	if l.volume != nil {
+		err = l.volume.CloseContext(ctx)
+	}
+	if closeErr := l.cell.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// warm runs the load for a moment without counting it.
+func (l *load) warm(ctx context.Context) error {
+	if l.volume == nil {
+		return nil
+	}
+	seconds := min(l.job.Seconds/4, warmUp.Seconds())
+	r := newRecorder(seconds)
+	r.start()
+	return l.slots(ctx, r, seconds)
+}
+
+// run runs the load and tells what it did.
+func (l *load) run(ctx context.Context) (tally, error) {
+	r := newRecorder(l.job.Seconds)
+	l.written = l.written[:0]
+	before := l.count()
+	r.start()
+	if l.volume == nil {
+		if err := l.open(ctx); err != nil {
+			return tally{}, err
+		}
+	}
+	if err := l.slots(ctx, r, l.job.Seconds); err != nil {
+		return tally{}, err
+	}
+	if l.job.Case.Settle {
+		if err := l.volume.Flush(ctx); err != nil {
+			return tally{}, err
+		}
+		r.last = time.Now()
+	}
+	after := l.count()
+	t, err := r.tally()
+	t.Copied, t.SystemCalls = after.copied-before.copied, after.calls-before.calls
+	t.Allocations = after.allocations - before.allocations
+	t.DegradedReads, t.HedgedReads = after.degraded-before.degraded, after.hedged-before.hedged
+	return t, err
+}
+
+// counts are the client's counters that a run's figures come from.
+type counts struct{ copied, calls, allocations, degraded, hedged uint64 }
+
+func (l *load) count() counts {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	t := l.counters()
+	n := counts{copied: t.BytesCopied, calls: t.Reads + t.Writes, allocations: m.Mallocs}
+	if l.volume != nil {
+		stats := named(l.volume.Stats())
+		n.degraded, n.hedged = stats["degraded_reads"], stats["hedged_reads"]
+		n.copied += stats["written_bytes"] // WriteAsync copies what it is given, once
+	}
+	return n
+}
+
+// named gives a handle's counters by their names in JSON, so that a counter that
+// a client does not have yet reads as 0.
+func named(stats client.VolumeStats) map[string]uint64 {
+	b, err := json.Marshal(stats)
+	out := map[string]uint64{}
+	if err == nil {
+		_ = json.Unmarshal(b, &out)
+	}
+	return out
+}
+
+// slots runs the queue depth's goroutines until the time is over.
+func (l *load) slots(ctx context.Context, r *recorder, seconds float64) error {
+	group, ctx := errgroup.WithContext(ctx)
+	end := r.begin.Add(time.Duration(seconds * float64(time.Second)))
+	next := &atomic.Int64{}
+	next.Store(l.firstOperation())
+	for slot := range l.job.Case.Depth {
+		s := &slotLoad{load: l, buf: l.buffers[slot], recorder: r, next: next,
+			random: rand.New(rand.NewPCG(l.job.Seed, uint64(l.job.Client)<<16|uint64(slot)))}
+		group.Go(func() error {
+			for time.Now().Before(end) {
+				if err := s.operate(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// firstOperation spreads the clients of a sequential read over the working set;
+// a hot start begins at its begin everywhere.
+func (l *load) firstOperation() int64 {
+	if l.job.Case.Cold || l.job.Case.Write {
+		return 0
+	}
+	return l.job.Size / l.job.Case.Block * int64(l.job.Client) / int64(max(1, l.job.Clients))
+}
+
+// slotLoad is one slot of the queue depth: one operation after the other.
+type slotLoad struct {
+	*load
+	buf      []byte
+	recorder *recorder
+	next     *atomic.Int64
+	random   *rand.Rand
+	ops      int
+}
+
+// place draws the next operation's offset and length.
+func (s *slotLoad) place() (off int64, p []byte) {
+	c, n := s.job.Case, s.job.Case.Block
+	if c.Smallest > 0 {
+		n = c.Smallest + s.random.Int64N((c.Block-c.Smallest)/layout.BlockSize+1)*layout.BlockSize
+	}
+	if c.Random {
+		step := min(c.Block, layout.BlockSize)
+		if c.Smallest == 0 {
+			step = c.Block
+		}
+		return s.random.Int64N((s.job.Size-n)/step+1) * step, s.buf[:n]
+	}
+	return (s.next.Add(1) - 1) % (s.job.Size / n) * n, s.buf[:n]
+}
+
+func (s *slotLoad) operate(ctx context.Context) error {
+	off, p := s.place()
+	s.ops++
+	if s.job.Case.Write {
+		return s.write(ctx, off, p)
+	}
+	began := time.Now()
+	if _, err := s.volume.ReadAtContext(ctx, p, off); err != nil {
+		return err
+	}
+	s.recorder.add(began, len(p))
+	if err := s.content.glance(p, off, s.job.Gen); err != nil || s.ops%compareEvery != 0 {
+		return err
+	}
+	at := s.ops / compareEvery * layout.BlockSize % len(p)
+	s.recorder.compared()
+	return s.content.compare(p[at:], (off+int64(at))/layout.BlockSize, s.job.Gen)
+}
+
+func (s *slotLoad) write(ctx context.Context, off int64, p []byte) error {
+	if len(p) == bodyBytes {
+		s.whole(p, off)
+	} else {
+		s.content.fill(p, off, s.job.Gen)
+	}
+	began := time.Now()
+	if _, err := s.volume.WriteAtContext(ctx, p, off); err != nil {
+		return err
+	}
+	if s.job.Case.Flush {
+		if err := s.volume.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	s.recorder.add(began, len(p))
+	s.sample(off)
+	return nil
+}
+
+// whole makes a buffer as long as the bodies: these are made once.
+func (s *slotLoad) whole(p []byte, off int64) {
+	if s.ops == 1 || off%bodyBytes != 0 {
+		s.content.fill(p, off, s.job.Gen)
+		return
+	}
+	s.content.stamp(p, off, s.job.Gen)
+}
+
+// sample keeps some of the places written, to be read back.
+func (s *slotLoad) sample(off int64) {
+	s.recorder.mu.Lock()
+	defer s.recorder.mu.Unlock()
+	if len(s.load.written) < maxSample {
+		s.load.written = append(s.load.written, off)
+	} else if n := s.random.Int64N(s.recorder.ops); n < maxSample {
+		s.load.written[n] = off
+	}
+}
+
+// check makes the last run's writes durable and reads a sample of them back. It
+// gives the number of blocks compared.
+func (l *load) check(ctx context.Context) (blocks int64, err error) {
+	if !l.job.Case.Write {
+		return 0, nil
+	}
+	if err := l.volume.Flush(ctx); err != nil {
+		return 0, err
+	}
+	p := make([]byte, l.job.Case.Block)
+	for _, off := range l.written[:min(len(l.written), int(maxSample*16*kib/l.job.Case.Block)+8)] {
+		if _, err := l.volume.ReadAtContext(ctx, p, off); err != nil {
+			return blocks, errs.Wrap(err, "read back what was written")
+		}
+		for at := 0; at < len(p); at += layout.BlockSize {
+			if err := l.content.compare(p[at:], (off+int64(at))/layout.BlockSize, l.job.Gen); err != nil {
+				return blocks, err
+			}
+			blocks++
+		}
+	}
+	return blocks, nil
+}
+
+// fill writes the whole working set once and makes it durable.
+func fill(ctx context.Context, j job) (err error) {
+	j.Case = Case{Block: bodyBytes, Depth: 4, Write: true}
+	l, err := newLoad(ctx, j)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := l.close(ctx); err == nil {
+			err = closeErr
+		}
+	}()
+	under := make([]*client.Completion, 0, j.Case.Depth)
+	for off := int64(0); off < j.Size; off += bodyBytes {
+		p := l.buffers[0][:min(bodyBytes, j.Size-off)]
+		l.content.fill(p, off, j.Gen)
+		if len(under) == cap(under) {
+			if err := under[0].Wait(ctx); err != nil {
+				return err
+			}
+			under = append(under[:0], under[1:]...)
+		}
+		under = append(under, l.volume.WriteAsync(p, off))
+	}
+	for _, c := range under {
+		if err := c.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return l.volume.Flush(ctx)
+}

@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"strake/client"
+	"strake/e2e/cluster"
+	"strake/internal/dial"
+	"strake/internal/errs"
+	"strake/internal/tls"
+	"strake/proto/pb"
+)
+
+// statusTimeout bounds one question to a chunk server.
+const statusTimeout = 5 * time.Second
+
+// target is the cell that is measured: a throwaway one of its own processes, or
+// one that was there before. close it.
+type target struct {
+	address string
+	dir     string           // of a throwaway cell
+	own     *cluster.Cluster // nil when the cell was there before
+	cell    *client.Cell
+	control *dial.Pool
+	servers []client.ServerInfo
+	meter   meter // servers alone
+	counted int   // servers in meter
+	stopped *cluster.Process
+}
+
+// newTarget starts a throwaway cell, or connects to the one that is given.
+func newTarget(ctx context.Context, o Options) (*target, error) {
+	t := &target{address: o.Cell, control: dial.NewPool(tls.Policy{})}
+	if err := t.open(ctx, o); err != nil {
+		_ = t.close() // what began already; the first error tells more
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *target) open(ctx context.Context, o Options) (err error) {
+	if t.address == "" {
+		if err := t.start(ctx, o); err != nil {
+			return err
+		}
+	}
+	if t.cell, err = client.Dial(ctx, client.Config{Addresses: t.address}); err != nil {
+		return err
+	}
+	return t.look(ctx)
+}
+
+// start starts a throwaway cell.
+func (t *target) start(ctx context.Context, o Options) (err error) {
+	if t.dir, err = os.MkdirTemp(o.Dir, "strake-bench-"); err != nil {
+		return errs.As(err, errs.Unavailable, "make a directory for the cell")
+	}
+	options := cluster.Options{Binary: o.Binary, Dir: t.dir, Chunkds: o.Chunkds}
+	if o.Emulate != "" {
+		options.ChunkdArgs = []string{"--emulate-device", o.Emulate}
+	}
+	if t.own, err = cluster.Start(ctx, options); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return errs.As(err, errs.Unavailable, "start a throwaway cell")
+	}
+	t.address = t.own.Cell
+	return nil
+}
+
+// look finds the cell's servers and their processes.
+func (t *target) look(ctx context.Context) error {
+	status, err := t.cell.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if t.servers, err = t.cell.Servers(ctx); err != nil {
+		return err
+	}
+	var data, meta []string
+	for _, s := range t.servers {
+		data = append(data, s.Address)
+	}
+	for _, m := range status.Members {
+		meta = append(meta, m.Address)
+	}
+	found := listeners(slices.Concat(data, meta))
+	t.counted, t.meter = 0, meter{pids: map[string][]int{}}
+	for role, addresses := range map[string][]string{roleChunkd: data, roleMeta: meta} {
+		for _, a := range addresses {
+			if pid, ok := found[a]; ok {
+				t.meter.pids[role] = append(t.meter.pids[role], pid)
+				t.counted++
+			}
+		}
+	}
+	return nil
+}
+
+// with gives the meter of the servers and of so many clients.
+func (t *target) with(clients []int) meter {
+	return meter{pids: map[string][]int{roleClient: clients, roleChunkd: t.meter.pids[roleChunkd], roleMeta: t.meter.pids[roleMeta]}}
+}
+
+// stopOne kills one chunk server and waits until the cell knows.
+func (t *target) stopOne(ctx context.Context) error {
+	if err := t.kill(); err != nil {
+		return err
+	}
+	err := t.own.WaitStatus(ctx, "without one server", func(s client.CellStatus) bool { return s.ServersDown == 1 })
+	if err != nil {
+		return err
+	}
+	return t.look(ctx)
+}
+
+// kill kills one chunk server.
+func (t *target) kill() error {
+	t.stopped = t.own.Chunkds[0]
+	return errs.As(t.stopped.Kill(), errs.Unavailable, "stop a chunk server")
+}
+
+// restart starts the stopped server again and waits until the cell knows.
+func (t *target) restart(ctx context.Context) error {
+	if err := t.stopped.Restart(); err != nil {
+		return errs.As(err, errs.Unavailable, "start the chunk server again")
+	}
+	err := t.own.WaitStatus(ctx, "complete", func(s client.CellStatus) bool { return s.ServersDown == 0 })
+	if err != nil {
+		return err
+	}
+	return t.look(ctx)
+}
+
+// devices adds up what the devices have written and read so far, in bytes; a
+// server that does not answer counts for nothing.
+func (t *target) devices(ctx context.Context) (written, read uint64) {
+	for _, s := range t.servers {
+		if s.State != "up" {
+			continue
+		}
+		conn, err := t.control.Get(s.Control)
+		if err != nil {
+			continue
+		}
+		one, cancel := context.WithTimeout(ctx, statusTimeout)
+		reply, err := pb.NewChunkClient(conn).ChunkStatus(one, &pb.ChunkStatusRequest{})
+		cancel()
+		if err != nil {
+			continue
+		}
+		for _, d := range reply.Devices {
+			written, read = written+d.BytesWritten, read+d.BytesRead
+		}
+	}
+	return written, read
+}
+
+// close ends what was started and removes its data.
+func (t *target) close() error {
+	var bad []error
+	if t.cell != nil {
+		bad = append(bad, t.cell.Close())
+	}
+	t.control.Close()
+	if t.own != nil {
+		bad = append(bad, t.own.Close())
+	}
+	if t.dir != "" {
+		bad = append(bad, os.RemoveAll(t.dir))
+	}
+	return errors.Join(bad...)
+}

@@ -1,0 +1,81 @@
+package inprocess
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"strake/client"
+)
+
+// TestACrashedWritersVolumeIsAPrefix abandons a writer in the middle of its
+// writes, again and again; with it, sometimes, m servers lose their power.
+func TestACrashedWritersVolumeIsAPrefix(t *testing.T) {
+	const blocks = 300
+	rounds := 4
+	if testing.Short() {
+		rounds = 2
+	}
+	for _, lost := range []int{0, 1, 2} {
+		t.Run(fmt.Sprintf("with %d servers lost", lost), func(t *testing.T) {
+			c := Start(t, Options{Seed: uint64(lost), Client: client.Config{Tuning: client.Tuning{MapHeaders: 400}}})
+			cell, v := volume(t, c, blocks*block, 4, 2)
+			r := rand.New(rand.NewPCG(9, uint64(lost)))
+			var h history
+			for range rounds {
+				h.run(t, r, v, blocks, 200+r.IntN(600))
+				gone := r.Perm(len(c.Chunkds))[:lost]
+				var servers []*Chunkd
+				for _, i := range gone {
+					servers = append(servers, c.Chunkds[i])
+				}
+				CutPowerAll(servers...)
+				cell.Abandon()
+				cell = c.Dial()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				v = open(t, cell, "v", forced)
+				if err := h.check(ctx, v, blocks); err != nil {
+					t.Fatal(err)
+				}
+				if err := h.keep(ctx, v, blocks); err != nil {
+					t.Fatal(err)
+				}
+				cancel()
+				for _, s := range servers {
+					s.Restart()
+				}
+				c.WaitUp(cell, len(c.Chunkds))
+			}
+			closed(t, v)
+		})
+	}
+}
+
+func TestAWriterMovesOnWhenServersDie(t *testing.T) {
+	const blocks = 300
+	c := Start(t, Options{})
+	cell, v := volume(t, c, blocks*block, 4, 2)
+	r := rand.New(rand.NewPCG(4, 4))
+	var h history
+	h.run(t, r, v, blocks, 500)
+	KillAll(c.Chunkds[1], c.Chunkds[4])
+	h.run(t, r, v, blocks, 500)
+	if err := h.flush(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.check(t.Context(), v, blocks); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, v)
+	v = open(t, cell, "v", writing)
+	if err := h.check(t.Context(), v, blocks); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{1, 4} {
+		c.Chunkds[i].Restart()
+	}
+	c.WaitUp(cell, 6)
+	h.run(t, r, v, blocks, 300)
+	closed(t, v)
+}

@@ -1,0 +1,310 @@
+package inprocess
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strake/client"
+	"strake/internal/vfs"
+)
+
+// TestAHungServerCostsOneReadAQuarterOfASecond pauses a server under readers that
+// know it: one of their reads may be late, those after it go around the server.
+func TestAHungServerCostsOneReadAQuarterOfASecond(t *testing.T) {
+	c := Start(t, Options{})
+	_, v := volume(t, c, 32*mib, 4, 2)
+	want := pattern(1, 16*mib)
+	write(t, v, want, 0)
+	flush(t, v)
+	for range 3 {
+		holds(t, v, want, 0)
+	}
+	c.Chunkds[2].Pause()
+	begun := time.Now()
+	r := rand.New(rand.NewPCG(1, 1))
+	slow, most := 0, time.Duration(0)
+	const each, count = 64 << 10, 200
+	for range count {
+		at := r.Int64N(16*mib/each) * each
+		start := time.Now()
+		holds(t, v, want[at:][:each], at)
+		took := time.Since(start)
+		most = max(most, took)
+		if took > 100*time.Millisecond {
+			slow++
+		}
+	}
+	t.Logf("%d reads in %v, the slowest %v, %d above 100 ms", count, time.Since(begun), most, slow)
+	if most > time.Second || slow > 10 { // this machine may be slow itself
+		t.Errorf("%d reads took more than 100 ms, the slowest %v", slow, most)
+	}
+	c.Chunkds[2].Resume()
+	c.Eventually("the server is read again", func() error {
+		before := v.Stats().DegradedReads
+		for at := int64(0); at < 16*mib; at += mib {
+			holds(t, v, want[at:][:mib], at)
+		}
+		if n := v.Stats().DegradedReads - before; n > 0 {
+			return fmt.Errorf("%d reads were degraded", n)
+		}
+		return nil
+	})
+	closed(t, v)
+}
+
+func TestADeadlineIsKeptWhateverHangs(t *testing.T) {
+	c := Start(t, Options{Chunkds: 3})
+	_, v := volume(t, c, 16*mib, 2, 1)
+	want := pattern(1, mib)
+	write(t, v, want, 0)
+	flush(t, v)
+	for _, s := range c.Chunkds {
+		s.Pause()
+	}
+	short := func(what string, call func(context.Context) error) {
+		within(t, time.Second, what, func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			fails(t, what, call(ctx), client.ErrDeadline)
+		})
+	}
+	short("a read", func(ctx context.Context) error {
+		_, err := v.ReadAtContext(ctx, make([]byte, mib), 0)
+		return err
+	})
+	short("a write", func(ctx context.Context) error {
+		_, err := v.WriteAtContext(ctx, want, 2*mib)
+		return err
+	})
+	short("an unaligned write", func(ctx context.Context) error {
+		_, err := v.WriteAtContext(ctx, want[:100], 100)
+		return err
+	})
+	short("a flush", v.Flush)
+	for _, s := range c.Chunkds {
+		s.Resume()
+	}
+	holds(t, v, want, 0)
+	flush(t, v)
+	holds(t, v, want, 2*mib)
+	closed(t, v)
+}
+
+// TestWritesWaitAtTheMemoryCap pauses all servers under a writer: it takes in what
+// the cap allows and goes on when they answer.
+func TestWritesWaitAtTheMemoryCap(t *testing.T) {
+	long(t)
+	c := Start(t, Options{Chunkds: 3, ShardLength: 16 << 20, Client: client.Config{MemoryCap: 64 * mib}})
+	_, v := volume(t, c, 256*mib, 2, 1)
+	write(t, v, pattern(1, mib), 0)
+	for _, s := range c.Chunkds {
+		s.Pause()
+	}
+	var taken atomic.Int64
+	done := make(chan error, 1)
+	p := pattern(2, mib)
+	const total = 160
+	go func() {
+		var last *client.Completion
+		for i := range int64(total) {
+			last = v.WriteAsync(p, i*mib)
+			taken.Add(1)
+		}
+		done <- last.Wait(context.Background())
+	}()
+	c.Eventually("the cap is reached", func() error {
+		if n := taken.Load(); n < 63 {
+			return fmt.Errorf("%d MiB taken", n)
+		}
+		return nil
+	})
+	within(t, 2*time.Second, "a write at the cap", func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := v.WriteAtContext(ctx, p, 200*mib)
+		fails(t, "a write at the cap", err, client.ErrDeadline)
+	})
+	if n := taken.Load(); n > 65 {
+		t.Errorf("%d MiB were taken, the cap is 64", n)
+	}
+	for _, s := range c.Chunkds {
+		s.Resume()
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(total) {
+		holds(t, v, p, i*mib)
+	}
+	closed(t, v)
+}
+
+// TestTooFewServersFreezeWritesUntilMoreCome loses servers one by one: segments
+// become narrower, then writes wait, and go on when a server is back.
+func TestTooFewServersFreezeWritesUntilMoreCome(t *testing.T) {
+	long(t)
+	c := Start(t, Options{Chunkds: 4})
+	cell, v := volume(t, c, 16*mib, 3, 1)
+	p := pattern(1, 300<<10)
+	write(t, v, p, 0)
+	for i := range 2 { // 3+1 becomes 2+1, and 1+1
+		flush(t, v)
+		c.Chunkds[i].Kill()
+		write(t, v, p, int64(i+1)*mib)
+	}
+	flush(t, v)
+	c.Chunkds[2].Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	_, err := v.WriteAtContext(ctx, p, 3*mib)
+	cancel()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err = v.Flush(ctx)
+		cancel()
+	}
+	fails(t, "a write with one server left", err, client.ErrFrozen, client.ErrDeadline, client.ErrUnavailable)
+	for i := range 3 {
+		c.Chunkds[i].Restart()
+	}
+	c.WaitUp(cell, 4)
+	write(t, v, p, 4*mib)
+	flush(t, v)
+	for i := range int64(3) {
+		holds(t, v, p, i*mib)
+	}
+	holds(t, v, p, 4*mib)
+	closed(t, v)
+}
+
+// TestAMetadataOutageStopsNobody stops the metadata service for longer than a
+// session lasts: open volumes are read, written and flushed meanwhile.
+func TestAMetadataOutageStopsNobody(t *testing.T) {
+	outage := 20 * time.Second
+	if testing.Short() {
+		outage = 4 * time.Second
+	}
+	c := Start(t, Options{Chunkds: 4, ShardLength: 64 << 20})
+	cell, v := volume(t, c, 8*mib, 2, 1)
+	var h history
+	r := rand.New(rand.NewPCG(6, 6))
+	h.run(t, r, v, 300, 200)
+	reader := open(t, cell, "v", client.OpenOptions{})
+	if err := h.flush(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Metas[0].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for begun := time.Now(); time.Since(begun) < outage; <-tick.C {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		h.next(r, v, 300)
+		if err := h.flush(ctx, v); err != nil {
+			t.Fatalf("after %v without metadata: %v", time.Since(begun), err)
+		}
+		if _, err := reader.ReadAtContext(ctx, make([]byte, block), 0); err != nil {
+			t.Fatalf("after %v without metadata: %v", time.Since(begun), err)
+		}
+		cancel()
+	}
+	c.Metas[0].Start()
+	if err := h.check(t.Context(), v, 300); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, v)
+}
+
+// TestAServerIsFoundAtItsNewAddress restarts a server elsewhere.
+func TestAServerIsFoundAtItsNewAddress(t *testing.T) {
+	c := Start(t, Options{Chunkds: 2})
+	cell, v := volume(t, c, 8*mib, 1, 1)
+	want := pattern(1, mib)
+	write(t, v, want, 0)
+	closed(t, v)
+	v = open(t, cell, "v", client.OpenOptions{})
+	holds(t, v, want, 0)
+	for _, s := range c.Chunkds {
+		s.Kill()
+		s.Move()
+		s.Restart()
+	}
+	c.Eventually("both servers are found", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return reads(ctx, v, want, 0)
+	})
+	closed(t, v)
+}
+
+// TestRottenBytesAreReadAroundAndReported flips bits of one server's files.
+func TestRottenBytesAreReadAroundAndReported(t *testing.T) {
+	c := Start(t, Options{Chunkds: 3})
+	_, v := volume(t, c, 16*mib, 2, 1)
+	want := pattern(1, 8*mib)
+	write(t, v, want, 0)
+	closed(t, v)
+	cell := c.Dial()
+	v = open(t, cell, "v", client.OpenOptions{})
+	flipped := rot(t, c.Chunkds[1].Disk)
+	holds(t, v, want, 0)
+	if v.Stats().DegradedReads == 0 {
+		t.Errorf("no read was degraded after %d bits were flipped", flipped)
+	}
+	closed(t, v)
+}
+
+// rot flips a bit in every megabyte of the shards on a disk.
+func rot(t *testing.T, disk *vfs.Mem) (flipped int) {
+	t.Helper()
+	names, err := disk.List("shards")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		path := "shards/" + name
+		info, err := disk.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := int64(100); at < info.Size(); at += mib {
+			if disk.FlipBit(path, at, 3) == nil {
+				flipped++
+			}
+		}
+	}
+	if flipped == 0 {
+		t.Fatal("nothing to flip")
+	}
+	return flipped
+}
+
+// TestAFullCellRefusesWritesAndKeepsWhatItHas fills the devices.
+func TestAFullCellRefusesWritesAndKeepsWhatItHas(t *testing.T) {
+	long(t)
+	c := Start(t, Options{Chunkds: 2, DiskBytes: 256 * mib})
+	cell := c.Dial()
+	create(t, cell, "v", 100*mib, 1, 1)
+	create(t, cell, "w", 100*mib, 1, 1)
+	v := open(t, cell, "v", writing)
+	want := pattern(1, 20*mib)
+	write(t, v, want, 0)
+	flush(t, v)
+	p := pattern(2, mib)
+	var err error
+	for i := int64(0); i < 1000 && err == nil; i++ { // the log grows, whatever is overwritten
+		_, err = v.WriteAt(p, 30*mib+i%10*mib)
+	}
+	fails(t, "a write to a full cell", err, client.ErrNoSpace)
+	holds(t, v, want, 0)
+	flush(t, v)
+	if err := v.Discard(t.Context(), 30*mib, 20*mib); err != nil {
+		t.Errorf("a discard in a full cell: %v", err)
+	}
+	holds(t, v, make([]byte, mib), 35*mib)
+	closed(t, v)
+}

@@ -1,0 +1,66 @@
+package inprocess
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"strake/internal/vfs"
+	"strake/meta"
+)
+
+// Meta is one metadata server. Its address and disk stay over restarts.
+type Meta struct {
+	cell    *Cell
+	address string
+	peers   []string
+	disk    *vfs.Mem
+
+	mu     sync.Mutex
+	server *meta.Server // guarded by mu; nil while it is stopped
+}
+
+// Stop stops the server in good order.
+func (m *Meta) Stop() error {
+	m.mu.Lock()
+	s := m.server
+	m.server = nil
+	m.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return s.Close()
+}
+
+// Start starts it again after Stop.
+func (m *Meta) Start() {
+	m.cell.t.Helper()
+	m.cell.Eventually("the metadata server starts again", m.start)
+}
+
+func (m *Meta) start() error {
+	s, err := meta.Start(context.Background(), meta.Config{
+		Listen: m.address, Advertise: m.address, Peers: m.peers, FS: m.disk, ShardLength: m.cell.o.ShardLength,
+		Timing: m.cell.o.Timing, Raft: quickRaft, Logger: m.cell.logger("meta " + m.address),
+	})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.server = s
+	m.mu.Unlock()
+	return nil
+}
+
+// freeAddresses gives loopback addresses that nobody listens on.
+func freeAddresses(n int) (list []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		list = append(list, l.Addr().String())
+	}
+	return list, nil
+}

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"time"
+
+	"strake/client/simclient"
+	"strake/internal/layout"
+	"strake/meta/state"
+)
+
+const (
+	settleLimit = 5 * time.Minute // virtual
+	calm        = 10 * time.Second
+)
+
+// converge heals the cell, opens and reads every volume, and waits until nothing
+// is left to do. Then the last checkers look.
+func (s *Sim) converge() {
+	if s.err != nil {
+		return
+	}
+	s.healed = true
+	s.note("healed")
+	s.net.heal()
+	for _, c := range s.clients {
+		c.kill()
+	}
+	for _, c := range s.chunks {
+		c.slowness, c.standing, c.cut = 0, 0, nil
+		c.start()
+	}
+	if s.meta.leader < 0 {
+		s.meta.elect(s.rand.IntN(metaServers))
+	}
+	s.run(s.now+calm, func() bool { return false })
+	s.buryLost()
+	s.readAll()
+	if s.chance(500) && s.err == nil {
+		s.removeOne()
+	}
+	until := s.now + settleLimit
+	s.run(until, s.settled)
+	if s.err == nil && !s.settled() {
+		s.fail("space: the cell does not settle: %s", s.unsettled())
+	}
+	if s.err == nil {
+		s.meta.agree()
+		s.checkFrozen(s.meta.view())
+		s.checkSpace()
+	}
+}
+
+// buryLost tells the state that what is lost does not come back.
+func (s *Sim) buryLost() {
+	for _, c := range s.chunks {
+		if c.lost {
+			s.meta.spawn(func(f *simclient.Fiber) {
+				_, _ = s.meta.propose(f, state.UpdateDevices{Devices: []state.DeviceUpdate{{Device: c.device, State: state.DeviceDead}}})
+			})
+		}
+	}
+}
+
+// readAll opens every volume as a writer, reads all of it, writes and closes.
+func (s *Sim) readAll() {
+	left := len(s.volumes)
+	p := &clientProcess{process: process{l: s.loop, at: s.clients[0].at, up: true}, s: s}
+	p.c = s.newClient(&p.process, simclient.Options{Owner: "checker", MemoryCap: memoryCap})
+	s.clients = append(s.clients, p)
+	p.c.Go(func(f *simclient.Fiber) {
+		if err := p.c.Open(f); err != nil {
+			s.fail("no session in a healed cell: %v", err)
+			return
+		}
+		for _, h := range s.volumes {
+			s.readOne(p, f, h)
+			left--
+		}
+		_ = p.c.Close(f)
+	})
+	s.run(s.now+settleLimit, func() bool { return left == 0 })
+	if s.err == nil && left > 0 {
+		s.fail("a healed cell does not serve volume %d", s.volumes[len(s.volumes)-left].id)
+	}
+}
+
+func (s *Sim) readOne(p *clientProcess, f *simclient.Fiber, h *history) {
+	v, err := p.c.OpenWriter(f, h.id, true)
+	if err != nil {
+		s.fail("P1: volume %d can't be opened in a healed cell: %v", h.id, err)
+		return
+	}
+	w := h.opened(v, p)
+	x := &script{p: p, s: s, f: f}
+	r := h.begin(v, w, 0, volumeBlocks)
+	data, err := v.Read(f, 0, volumeBlocks)
+	r.end(data, err)
+	hd := &handle{v, w}
+	for range 3 {
+		x.write(hd)
+	}
+	x.flush(hd)
+	if err := v.Close(f); err != nil {
+		s.fail("volume %d can't be closed in a healed cell: %v", h.id, err)
+	}
+}
+
+// removeOne removes a volume for ever: all its shards must go.
+func (s *Sim) removeOne() {
+	id := s.volumes[s.rand.IntN(len(s.volumes))].id
+	s.meta.spawn(func(f *simclient.Fiber) {
+		if _, err := s.meta.propose(f, state.RemoveVolume{ID: 99, Volume: state.VolumeRef{ID: id}, Now: true}); err != nil {
+			s.fail("remove volume %d: %v", id, err)
+		}
+	})
+	s.run(s.now+time.Second, func() bool { return false })
+}
+
+// unsettled names what is left to do.
+func (s *Sim) unsettled() (what string) {
+	v := s.meta.view()
+	name := func(kind string, list []state.Segment) {
+		for _, g := range list[:min(len(list), 3)] {
+			what += " " + kind + " segment " + layout.ShardKey{Segment: g.ID}.String() + " (" + g.State.String() + ")"
+		}
+	}
+	page, _ := v.Unfinalized(0, 0)
+	name("unfinalized", page)
+	page, _ = v.Deletable(0, 0)
+	name("deletable", page)
+	page, _ = v.Allocated(0, 0)
+	name("allocated", page)
+	if orphans, _ := v.Unrecovered(0, 0); len(orphans) > 0 {
+		what += " volumes without recovery"
+	}
+	return what
+}

@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"strake/client/simclient"
+	"strake/internal/erasure"
+	"strake/internal/erasure/build"
+	"strake/internal/layout"
+	"strake/meta/state"
+)
+
+// Bug is a bug that is planted to test the tester.
+type Bug uint8
+
+const (
+	NoBug           Bug = iota
+	AckBeforeStored     // a chunk server acknowledges appends that it does not store
+	FenceForgotten      // a chunk server lists without fencing
+	NeverForCorrupt     // a fenced shard leaves out what it can't read
+	GapNotCut           // recovery goes on behind a missing seq
+)
+
+// String names it.
+func (b Bug) String() string {
+	return [...]string{"none", "ack before stored", "fence forgotten", "never for corrupt", "gap not cut"}[b]
+}
+
+// Options are a run's parameters.
+type Options struct {
+	Seed  uint64
+	Ops   int // client operations at least; 0: 300
+	Plant Bug
+	Trace io.Writer // gets every event; nil: none
+}
+
+// Result is what a run came to.
+type Result struct {
+	Err    error
+	Hash   uint64 // of the event log
+	Events int
+	Ops    int
+	Took   time.Duration // virtual
+	Rare   map[string]int
+	Tail   []string // the last events, of a failure
+}
+
+// Bench keeps what seeds share: it is dear to make and the same for all. One run
+// at a time may use it.
+type Bench struct {
+	plant   Plant
+	coders  erasure.Set
+	builder *build.Builder
+}
+
+// NewBench makes an empty bench.
+func NewBench() *Bench {
+	b := &Bench{}
+	b.builder = build.New(&b.coders)
+	return b
+}
+
+const (
+	memoryCap = 16 << 20
+	timeLimit = 15 * time.Minute // virtual
+)
+
+// Sim is one run.
+type Sim struct {
+	*loop
+	bench   *Bench
+	opts    Options
+	plant   Bug
+	mode    storeMode
+	net     *network
+	meta    *metaService
+	chunks  []*chunkServer
+	servers map[layout.ServerID]*chunkServer
+	clients []*clientProcess
+	volumes []*history
+	seen    int // log index up to which the checkers looked
+	counts  map[string]int
+	ops     int
+	parity  int // the least m of the volumes
+	sealed  map[layout.SegmentID]*sealing
+	hurt    map[layout.DeviceID]bool // devices whose stored bytes were damaged
+	healed  bool
+	fences  map[layout.ShardKey]layout.Epoch // highest answered
+	faulted int
+}
+
+// Run runs one seed.
+func (b *Bench) Run(o Options) (r Result) {
+	if o.Ops == 0 {
+		o.Ops = 300
+	}
+	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, plant: o.Plant, servers: map[layout.ServerID]*chunkServer{},
+		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
+	s.log.trace = o.Trace
+	defer func() {
+		if p := recover(); p != nil {
+			r.Err = fmt.Errorf("panic: %v", p)
+			if o.Trace != nil {
+				panic(p)
+			}
+		}
+		r.Hash, r.Events, r.Ops, r.Took, r.Rare = s.log.hash, s.log.n, s.ops, s.now, s.counts
+		if r.Err != nil {
+			r.Tail = s.log.tail()
+		}
+		s.close()
+	}()
+	s.build()
+	s.work()
+	s.converge()
+	return Result{Err: s.err}
+}
+
+// close frees what the run holds.
+func (s *Sim) close() {
+	for _, c := range s.clients {
+		c.kill()
+	}
+	for _, c := range s.chunks {
+		if c.store != nil {
+			_ = c.store.Close()
+		}
+		for _, j := range c.janitors {
+			j.Kill()
+		}
+	}
+	s.meta.stepDown()
+}
+
+// rare counts an event that seldom happens.
+func (s *Sim) rare(what string) { s.counts[what]++ }
+
+// build makes the cell: metadata servers, chunk servers, volumes, clients.
+func (s *Sim) build() {
+	s.mode = storeMode(s.rand.IntN(int(modes)))
+	s.net = newNetwork(s.loop)
+	s.net.lost = func(k kind, reply bool) {
+		if k == kindMeta && reply {
+			s.rare("a lost metadata reply")
+		}
+	}
+	s.meta = newMetaService(s)
+	for i := range 7 + s.rand.IntN(3) {
+		disk, err := s.bench.plant.disk(i+1, s.mode)
+		if err != nil {
+			s.fail("format device: %v", err)
+			return
+		}
+		c := &chunkServer{process: process{l: s.loop, at: node(metaServers + i)}, s: s, number: i, disk: disk}
+		s.chunks = append(s.chunks, c)
+	}
+	s.setUp()
+	for i := range 3 {
+		s.clients = append(s.clients, newClientProcess(s, i, node(metaServers+len(s.chunks)+i)))
+	}
+}
+
+// setUp forms the cell and makes the volumes, in good weather.
+func (s *Sim) setUp() {
+	lengths := [...]layout.ShardOffset{128 << 10, 512 << 10, 2 << 20, 8 << 20}
+	length := lengths[s.rand.IntN(len(lengths))]
+	s.meta.elect(s.rand.IntN(metaServers))
+	s.meta.spawn(func(f *simclient.Fiber) {
+		if _, err := s.meta.propose(f, state.FormCell{Cell: cellID, ShardLength: length}); err != nil {
+			s.fail("form: %v", err)
+		}
+		for _, c := range s.chunks {
+			c.start()
+		}
+	})
+	s.run(s.now+time.Minute, func() bool { return len(s.servers) == len(s.chunks) })
+	geometries := [...]layout.Geometry{{K: 2, M: 1}, {K: 2, M: 2}, {K: 4, M: 2}, {K: 3, M: 1}}
+	s.parity = layout.MaxParity
+	s.meta.spawn(func(f *simclient.Fiber) {
+		for i := range 2 {
+			g := geometries[s.rand.IntN(len(geometries))]
+			s.parity = min(s.parity, int(g.M))
+			r, err := s.meta.propose(f, state.CreateVolume{ID: state.CommandID(i + 1), Name: fmt.Sprintf("v%d", i), SizeBytes: volumeBlocks * layout.BlockSize, Geometry: g})
+			if err != nil {
+				s.fail("create volume: %v", err)
+			}
+			s.volumes = append(s.volumes, newHistory(s, r.Volume))
+		}
+	})
+	s.run(s.now+time.Minute, func() bool { return len(s.volumes) == 2 })
+	damaged := s.rand.Perm(len(s.chunks))[:s.parity]
+	for _, i := range damaged {
+		s.chunks[i].damaged = true
+	}
+}
+
+// work runs the clients' operations under faults.
+func (s *Sim) work() {
+	for _, c := range s.clients {
+		c.start()
+	}
+	s.faults()
+	s.run(timeLimit, func() bool { return s.ops >= s.opts.Ops && s.faulted >= leastFaults })
+	if s.err == nil && s.ops < s.opts.Ops {
+		s.fail("only %d operations in %v", s.ops, timeLimit)
+	}
+}
+
+// volume finds a volume's history.
+func (s *Sim) volume(id layout.VolumeID) *history {
+	for _, h := range s.volumes {
+		if h.id == id {
+			return h
+		}
+	}
+	return nil
+}
+
+// CountersText prints counters, one a line.
+func CountersText(rare map[string]int) string {
+	var b strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(rare)) {
+		fmt.Fprintf(&b, "%8d  %s\n", rare[what], what)
+	}
+	return b.String()
+}

@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	seeds = flag.Int("seeds", 0, "run so many seeds (0: as many as fit in about 25 s, at least 100)")
+	first = flag.Uint64("first", 1, "the first seed")
+	trace = flag.Bool("trace", false, "print every event")
+)
+
+// batch runs seeds on all cores, each seed on one.
+type batch struct {
+	mu     sync.Mutex
+	next   uint64
+	end    uint64
+	until  time.Time // no new seed after it; zero: none
+	atMin  uint64
+	done   int
+	events int
+	rare   map[string]int
+	failed []string
+}
+
+func (b *batch) take() (seed uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next >= b.end || !b.until.IsZero() && b.next >= b.atMin && time.Now().After(b.until) {
+		return 0, false
+	}
+	b.next++
+	return b.next - 1, true
+}
+
+func (b *batch) add(seed uint64, r *Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done++
+	b.events += r.Events
+	for what, n := range r.Rare {
+		b.rare[what] += n
+	}
+	if r.Err != nil {
+		b.failed = append(b.failed, failure(seed, r))
+		b.end = min(b.end, b.next) // what is under way ends
+	}
+}
+
+func failure(seed uint64, r *Result) string {
+	text := fmt.Sprintf("seed %d: %v\nthe last events:\n", seed, r.Err)
+	for _, l := range r.Tail {
+		text += l + "\n"
+	}
+	return text + fmt.Sprintf("replay: make sim SEED=%d", seed)
+}
+
+func (b *batch) run(o Options) {
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			bench := NewBench()
+			for seed, ok := b.take(); ok; seed, ok = b.take() {
+				o := o
+				o.Seed = seed
+				r := bench.Run(o)
+				b.add(seed, &r)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func TestSeeds(t *testing.T) {
+	b := &batch{next: *first, rare: map[string]int{}}
+	switch {
+	case *seeds > 0:
+		b.end = *first + uint64(*seeds)
+	case testing.Short():
+		b.end = *first + 40
+	default:
+		b.end, b.atMin, b.until = 1<<40, *first+100, time.Now().Add(25*time.Second)
+	}
+	o := Options{}
+	if *trace {
+		o.Trace = os.Stdout
+	}
+	began := time.Now()
+	b.run(o)
+	took := time.Since(began)
+	t.Logf("%d seeds in %.1f s: %.1f seeds/s, %d events a seed\n%s", b.done, took.Seconds(),
+		float64(b.done)/took.Seconds(), b.events/max(b.done, 1), CountersText(b.rare))
+	for _, f := range b.failed {
+		t.Error(f)
+	}
+}
+
+func TestSameSeedSameLog(t *testing.T) {
+	for seed := uint64(1); seed <= 6; seed++ {
+		one, two := NewBench().Run(Options{Seed: seed}), NewBench().Run(Options{Seed: seed})
+		if one.Hash != two.Hash || one.Events != two.Events {
+			t.Errorf("seed %d: %d events with hash %x, then %d with %x", seed, one.Events, one.Hash, two.Events, two.Hash)
+		}
+	}
+}
