@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	"strake/chunkd/janitor"
-	"strake/chunkd/sched"
 	"strake/chunkd/server"
+	"strake/chunkd/store"
 	"strake/internal/dial"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -117,11 +117,12 @@ func (s *Server) serve() {
 	keep := janitor.Config{Cell: s.identity.cell, Server: s.id, Meta: s.meta, Dial: s.cfg.Policy.Dial, Logger: s.log,
 		RebuildRate: s.cfg.Upkeep.RebuildRate, ScrubRate: s.cfg.Upkeep.ScrubRate, ScrubCycle: s.cfg.Upkeep.ScrubCycle, SweepEvery: s.cfg.Upkeep.SweepEvery}
 	for _, d := range s.devices {
-		id, turns := d.store.Superblock().Device, sched.NewFIFO(0, 0)
-		cfg.Devices = append(cfg.Devices, server.Device{ID: id, Path: d.dir, Store: d.store, Sched: turns})
-		keep.Devices = append(keep.Devices, janitor.Device{ID: id, Store: d.store, Sched: turns})
+		cfg.Devices = append(cfg.Devices, server.Device{ID: d.store.Superblock().Device, Path: d.dir, Store: d.store})
 	}
 	s.plane = server.New(cfg)
+	for _, d := range cfg.Devices {
+		keep.Devices = append(keep.Devices, janitor.Device{ID: d.ID, Store: s.device(d.ID), Sched: s.plane.Sched(d.ID)})
+	}
 	keep.Made, keep.Gone = s.plane.Made, s.plane.Gone
 	s.janitor = janitor.New(keep)
 	s.grpc = grpc.NewServer(append(s.cfg.Policy.ServerOptions(), server.Typed()...)...)
@@ -135,6 +136,16 @@ func (s *Server) serve() {
 	for _, d := range s.devices {
 		s.done.Go(func() { s.watch(ctx, d) })
 	}
+}
+
+// device gives the store of a device.
+func (s *Server) device(id layout.DeviceID) *store.Store {
+	for _, d := range s.devices {
+		if d.store.Superblock().Device == id {
+			return d.store
+		}
+	}
+	return nil
 }
 
 // control is the control service: the server's calls and the janitor's.

@@ -114,4 +114,3 @@ func (s *scrub) compareBatch(ctx context.Context, t *task, list []sealed) error 
 	}
 	return nil
 }
-

@@ -171,6 +171,7 @@ func (d *Device) turn(ctx context.Context, write bool, n int, work func() error)
 		if err := d.Sched.Do(ctx, tag, func() {}); err != nil {
 			return err
 		}
+		tag.Part = true
 	}
 	tag.Bytes = n
 	if e := d.Sched.Do(ctx, tag, func() { err = work() }); e != nil {

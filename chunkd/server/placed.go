@@ -1,6 +1,18 @@
 package server
 
-import "strake/internal/layout"
+import (
+	"strake/chunkd/sched"
+	"strake/internal/layout"
+)
+
+// Sched gives a device's scheduler, which background work shares; nil when the
+// device is none of this server's.
+func (s *Server) Sched(device layout.DeviceID) sched.Scheduler {
+	if d := s.devices.byID(device); d != nil {
+		return d.Sched
+	}
+	return nil
+}
 
 // Made and Gone tell the server of shards that came to a device, or left it, by
 // another way than its control service.
