@@ -152,8 +152,14 @@ func TestHeartbeatsGoOnAndRegisterAgainWhenUnknown(t *testing.T) {
 }
 
 func TestAStartWaitsForTheCellAndSaysSoOnce(t *testing.T) {
+	for name, before := range map[string]uint64{"not formed": 0, "not known yet": unknownCell} {
+		t.Run(name, func(t *testing.T) { startWaits(t, before) })
+	}
+}
+
+func startWaits(t *testing.T, before uint64) {
 	m, d := startMeta(t), disks{}
-	m.set(func() { m.cell = 0 })
+	m.set(func() { m.cell = before })
 	cfg := d.config(m, "a")
 	log := &logLines{said: make(chan struct{}, 100)}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -49,8 +49,8 @@ func (s *Store) checkShard(i slot, r *row) error {
 	if rec.Generation != r.generation || rec.State != r.state || rec.Volume != r.volume || rec.Epoch != r.epoch || r.fenced && rec.Fence != r.fence {
 		return errs.New(errs.Internal, "", "I2: the record and the table differ: %+v, %+v", rec, *r)
 	}
-	if _, gone, err := s.tombstone(r.key()); err != nil || gone && rec.Generation == 0 {
-		return errors.Join(err, errs.New(errs.Internal, "", "I6: deleted and there"))
+	if g, gone, err := s.tombstone(r.key()); err != nil || gone && rec.Generation <= g {
+		return errors.Join(err, errs.New(errs.Internal, "", "I6: generation %d is here, %d was deleted", rec.Generation, g))
 	}
 	if r.flags&format.FlagDoubtful != 0 {
 		return nil // it says of itself that it can't tell

@@ -1,6 +1,10 @@
 package store
 
-import "strake/internal/vfs"
+import (
+	"io"
+
+	"strake/internal/vfs"
+)
 
 // gateFile is an open file behind a gate. Size, Fd and Close pass unguarded.
 type gateFile struct {
@@ -9,7 +13,7 @@ type gateFile struct {
 }
 
 func (f *gateFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.gate.refusal(); err != nil {
+	if err := f.gate.dev.err(); err != nil {
 		return 0, err
 	}
 	n, err := f.File.ReadAt(p, off)
@@ -18,7 +22,7 @@ func (f *gateFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *gateFile) ReadvAt(bufs [][]byte, off int64) (int, error) {
-	if err := f.gate.refusal(); err != nil {
+	if err := f.gate.dev.err(); err != nil {
 		return 0, err
 	}
 	n, err := f.File.ReadvAt(bufs, off)
@@ -27,47 +31,58 @@ func (f *gateFile) ReadvAt(bufs [][]byte, off int64) (int, error) {
 }
 
 func (f *gateFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.gate.refusal(); err != nil {
-		return 0, err
+	if sunk, err := f.gate.sunk(); sunk {
+		return len(p), err
 	}
 	n, err := f.File.WriteAt(p, off)
-	if err != nil && f.gate.full(err) {
+	if err != nil && f.gate.again(err) {
 		n, err = f.File.WriteAt(p, off)
 	}
 	f.gate.dev.written[f.gate.kind].Add(uint64(n))
+	if err != nil {
+		if err = f.gate.told(err); err == nil {
+			n = len(p)
+		}
+	}
 	return n, err
 }
 
 func (f *gateFile) WritevAt(bufs [][]byte, off int64) (int, error) {
-	if err := f.gate.refusal(); err != nil {
-		return 0, err
+	if sunk, err := f.gate.sunk(); sunk {
+		return 0, err // Pebble, which is told of success, has no vectors
 	}
 	n, err := f.File.WritevAt(bufs, off)
-	if err != nil && f.gate.full(err) {
-		n, err = f.File.WritevAt(bufs, off)
-	}
 	f.gate.dev.written[f.gate.kind].Add(uint64(n))
 	return n, err
 }
 
 func (f *gateFile) Sync() error {
-	if err := f.gate.refusal(); err != nil {
+	if sunk, err := f.gate.sunk(); sunk {
 		return err
 	}
-	return f.gate.dev.synced(f.File.Sync())
+	return f.gate.told(f.gate.dev.synced(f.File.Sync()))
 }
 
 func (f *gateFile) StartWriteback(off, n int64) error {
-	if err := f.gate.refusal(); err != nil {
+	if sunk, err := f.gate.sunk(); sunk {
 		return err
 	}
 	return f.File.StartWriteback(off, n)
 }
 
 func (f *gateFile) Truncate(size int64) error {
-	return f.gate.pass(func() error { return f.File.Truncate(size) })
+	return f.gate.mutate(func() error { return f.File.Truncate(size) })
 }
 
 func (f *gateFile) PunchHole(off, n int64) error {
-	return f.gate.pass(func() error { return f.File.PunchHole(off, n) })
+	return f.gate.mutate(func() error { return f.File.PunchHole(off, n) })
 }
+
+// nowhere is a file that the index makes after the device failed. The gate keeps
+// all calls from it but these.
+type nowhere struct{ vfs.File }
+
+func (nowhere) Size() (int64, error)              { return 0, nil }
+func (nowhere) Fd() (uintptr, bool)               { return 0, false }
+func (nowhere) Close() error                      { return nil }
+func (nowhere) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -18,10 +16,11 @@ import (
 
 // index is the store of records, on Pebble. Payloads stay out of it.
 //
-// Pebble calls Fatalf where it cannot go on, and expects not to come back from
-// it. Only main may exit, so here it latches the device's failure and returns,
-// and commit looks at the latch before it says that anything is durable. The
-// gate below keeps whatever Pebble still does from the disk.
+// Pebble's mutations never fail in its eyes (see gate). Where it can't go on for
+// another reason, an index that rots under a compaction, it tries again for ever,
+// calls Fatalf, and expects not to come back from that, or panics: each latches
+// the device's failure here, and commit looks at the latch before it says that
+// anything is durable.
 type index struct {
 	db  *pebble.DB
 	dev *device
@@ -32,40 +31,60 @@ const (
 	indexMemTableBytes = 4 << 20
 )
 
-// openIndex opens Pebble, or gives up once the device failed: Pebble itself
-// would repeat a flush that fails for ever.
 func openIndex(fsys vfs.FS, dev *device, logger *slog.Logger, fresh bool) (*index, error) {
-	type result struct {
-		db  *pebble.DB
-		err error
-	}
-	var open atomic.Bool
-	opts := indexOptions(fsys, dev, logger, &open)
+	opts := indexOptions(fsys, dev, logger)
 	opts.ErrorIfNotExists = !fresh
-	done := make(chan result, 1)
-	go func() {
-		defer func() { // Pebble panics where it can't make a file
-			if r := recover(); r != nil {
-				done <- result{err: dev.fail(fmt.Errorf("open index: %v", r))}
-			}
-		}()
-		db, err := pebble.Open("", opts)
-		opts.Cache.Unref()
-		done <- result{db, err}
-	}()
-	select {
-	case r := <-done:
-		open.Store(true)
-		if r.err != nil {
-			return nil, r.err
+	defer func() {
+		if dev.err() == nil { // else Pebble may still be at it
+			opts.Cache.Unref()
 		}
-		return &index{db: r.db, dev: dev}, dev.err()
-	case <-dev.failed:
-		return nil, dev.err()
+	}()
+	db, err := openPebble(opts, dev)
+	if err == nil && fresh {
+		// A new Pebble begins its log before it raises its format, and without the
+		// sync offsets that tell rot from a torn tail. The second log has them.
+		if err = db.Close(); err == nil {
+			db, err = openPebble(opts, dev)
+		}
 	}
+	if err != nil {
+		return nil, err
+	}
+	return &index{db: db, dev: dev}, nil
 }
 
-func indexOptions(fsys vfs.FS, dev *device, logger *slog.Logger, open *atomic.Bool) *pebble.Options {
+// openPebble gives up once the device failed, and then closes what may still be
+// opened.
+func openPebble(opts *pebble.Options, dev *device) (*pebble.DB, error) {
+	var db *pebble.DB
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				err = dev.fail(fmt.Errorf("open index: %v", r))
+			}
+		}()
+		db, err = pebble.Open("", opts)
+	}()
+	select {
+	case <-done:
+	case <-dev.failed:
+	}
+	if dead := dev.err(); dead != nil {
+		go func() {
+			<-done
+			if db != nil {
+				closeQuietly(db)
+			}
+		}()
+		return nil, dead
+	}
+	return db, err
+}
+
+func indexOptions(fsys vfs.FS, dev *device, logger *slog.Logger) *pebble.Options {
 	return &pebble.Options{
 		FS:                    pebblefs.New(fsys, indexDir),
 		Cache:                 pebble.NewCache(indexCacheBytes),
@@ -78,22 +97,26 @@ func indexOptions(fsys vfs.FS, dev *device, logger *slog.Logger, open *atomic.Bo
 		// and then panics. Without them space of deleted shards comes back with the
 		// ordinary compactions.
 		DisableTableStats: true,
-		EventListener: &pebble.EventListener{BackgroundError: func(err error) {
-			// Pebble tries again, which helps when the disk is only full.
-			if !errors.Is(err, syscall.ENOSPC) || !open.Load() {
-				_ = dev.fail(fmt.Errorf("index: %w", err))
-			}
-		}},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { _ = dev.fail(fmt.Errorf("index: %w", err)) },
+		},
 	}
 }
 
-// close releases the index. After a failure Pebble may hang in its own Close, so
-// it is left as it is: the gate lets nothing through, and the process is to end.
+// close releases the index. After a failure nobody waits for it.
 func (x *index) close() error {
 	if x.dev.err() != nil {
+		go closeQuietly(x.db)
 		return nil
 	}
-	return x.db.Close()
+	// The flush leaves nothing in Pebble's log for the next life to misread.
+	return errors.Join(x.db.Flush(), x.db.Close(), x.dev.err())
+}
+
+// closeQuietly ends what Pebble runs, whatever it says of a failed device.
+func closeQuietly(db *pebble.DB) {
+	defer func() { _ = recover() }()
+	_ = db.Close()
 }
 
 // commit applies a batch durably.

@@ -108,6 +108,9 @@ func (s *Store) start() error {
 	}
 	var err error
 	g := &gate{fs: s.data.fs, dev: s.dev, kind: indexTraffic}
+	if err := checkIndexLogs(g); err != nil {
+		return err
+	}
 	if s.index, err = openIndex(g, s.dev, s.logger, fresh); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errs.KindOf(err) == errs.Internal {
 			err = errs.As(err, errs.Corrupt, "open index")

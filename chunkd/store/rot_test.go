@@ -181,3 +181,41 @@ func TestAnotherCellsDeviceIsRefused(t *testing.T) {
 		t.Fatalf("got %+v", sb)
 	}
 }
+
+// TestRotOfIndexIsNeverTakenForAbsence flips a bit at many places of the index,
+// in its write-ahead log too: what was durable is either still there, or the
+// device or the shard can't tell. The last batch is excepted (see indexlog.go).
+func TestRotOfIndexIsNeverTakenForAbsence(t *testing.T) {
+	const units = 6
+	made := newMem()
+	s := opened(t, formatted(t, made))
+	ok(t, s.Create(testSpec(1)))
+	for i := range units {
+		a := unitOf(1, 5, layout.Seq(i+1), layout.ShardOffset(i)*16384, 16384)
+		a.Durable = true
+		ok(t, s.Append(a))
+	}
+	left := made.Crash(nil, 0)
+	logs, err := left.List(indexDir)
+	ok(t, err)
+	for _, name := range logs {
+		path := indexDir + "/" + name
+		info, err := left.Stat(path)
+		ok(t, err)
+		for off := int64(0); off < info.Size(); off += 1 + info.Size()/40 {
+			mem := made.Crash(nil, 0)
+			if mem.FlipBit(path, off, 2) != nil {
+				continue
+			}
+			s, err := Open(mem, format.Superblock{}, testOptions)
+			if err != nil {
+				continue // the device can't tell
+			}
+			list, err := s.Fence(testRef(1), 6)
+			if err == nil && len(list) < units-1 {
+				t.Errorf("a bit flipped at %d of %s: the shard lists %d of %d stripes", off, name, len(list), units)
+			}
+			_ = s.Close()
+		}
+	}
+}

@@ -189,7 +189,11 @@ func (t *table) shrink() {
 	if len(t.active) < maxActive {
 		return
 	}
+	looked := 0
 	for i, sh := range t.active {
+		if looked++; looked > 64 {
+			return // a few at a time: each pin drops more than it adds
+		}
 		if sh.refs == 0 && !sh.held() {
 			delete(t.active, i)
 		}

@@ -82,24 +82,33 @@ func (t *target) look(ctx context.Context) error {
 	if t.servers, err = t.cell.Servers(ctx); err != nil {
 		return err
 	}
-	var data, meta []string
+	var data, members []string
 	for _, s := range t.servers {
 		data = append(data, s.Address)
 	}
 	for _, m := range status.Members {
-		meta = append(meta, m.Address)
+		members = append(members, m.Address)
 	}
-	found := listeners(slices.Concat(data, meta))
+	found := listeners(slices.Concat(data, members))
 	t.counted, t.meter = 0, meter{pids: map[string][]int{}}
-	for role, addresses := range map[string][]string{roleChunkd: data, roleMeta: meta} {
-		for _, a := range addresses {
-			if pid, ok := found[a]; ok {
-				t.meter.pids[role] = append(t.meter.pids[role], pid)
-				t.counted++
-			}
+	t.account(roleChunkd, data, found)
+	t.account(roleMeta, members, found)
+	return nil
+}
+
+// account puts the processes at addresses under a role. One process that is
+// several servers counts once.
+func (t *target) account(role string, addresses []string, found map[string]int) {
+	for _, a := range addresses {
+		pid, ok := found[a]
+		if !ok {
+			continue
+		}
+		t.counted++
+		if !slices.Contains(t.meter.pids[roleChunkd], pid) && !slices.Contains(t.meter.pids[roleMeta], pid) {
+			t.meter.pids[role] = append(t.meter.pids[role], pid)
 		}
 	}
-	return nil
 }
 
 // with gives the meter of the servers and of so many clients.
