@@ -19,7 +19,6 @@ func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var w *world
 		var tasks []Task
-		var passed strings.Builder
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			num := func(i int) uint64 {
 				n, err := strconv.ParseUint(d.CmdArgs[i].Key, 10, 64)
@@ -61,20 +60,10 @@ func TestScripts(t *testing.T) {
 					w.planner.Heard(layout.ServerID(num(i)), w.now)
 				}
 			case "pass": // time, hearing servers each second
-				var until time.Duration
-				until, _ = time.ParseDuration(d.CmdArgs[0].Key)
-				for ; w.now < until; w.now += time.Second {
-					for i := range d.CmdArgs[1:] {
-						w.planner.Heard(layout.ServerID(num(i+1)), w.now)
-					}
-					w.planner.Kept(w.session, w.now)
-					for _, t := range w.planner.Plan(w.state.View(), w.now) {
-						tasks = append(tasks, t)
-						fmt.Fprintf(&passed, "%v %s", w.now, show([]Task{t}))
-					}
-				}
-				defer passed.Reset()
-				return passed.String()
+				until, _ := time.ParseDuration(d.CmdArgs[0].Key)
+				more, text := w.pass(until, len(d.CmdArgs)-1, func(i int) layout.ServerID { return layout.ServerID(num(i + 1)) })
+				tasks = append(tasks, more...)
+				return text
 			case "keep":
 				w.planner.Kept(w.session, w.now)
 			case "plan":
@@ -106,4 +95,19 @@ func show(tasks []Task) string {
 		return "nothing\n"
 	}
 	return b.String()
+}
+
+// pass lets time pass, hearing n servers each second.
+func (w *world) pass(until time.Duration, n int, server func(i int) layout.ServerID) (tasks []Task, text string) {
+	for ; w.now < until; w.now += time.Second {
+		for i := range n {
+			w.planner.Heard(server(i), w.now)
+		}
+		w.planner.Kept(w.session, w.now)
+		for _, t := range w.planner.Plan(w.state.View(), w.now) {
+			tasks = append(tasks, t)
+			text += fmt.Sprintf("%v %s", w.now, show([]Task{t}))
+		}
+	}
+	return tasks, text
 }

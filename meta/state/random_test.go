@@ -174,7 +174,7 @@ func (g *commander) leader(v *View) Command {
 	servers := v.Servers()
 	server := servers[g.rnd.Intn(len(servers))]
 	removed, _ := v.RemovedVolumes("", "", 0)
-	switch g.rnd.Intn(16) {
+	switch g.rnd.Intn(17) {
 	case 0, 1, 2, 3:
 		return OpenSegments{Segments: ids(v.Allocated(0, 0))}
 	case 4:
@@ -187,7 +187,7 @@ func (g *commander) leader(v *View) Command {
 		return SetServerState{Server: server.ID, Up: g.rnd.Intn(2) == 0, Registered: server.Registered}
 	case 10:
 		return ExpireSession{Session: g.session(v)}
-	case 11:
+	case 11, 16:
 		if len(removed) > 0 && g.rnd.Intn(2) == 0 {
 			return UndeleteVolume{ID: g.id, Volume: VolumeRef{ID: removed[0].ID}}
 		}
@@ -209,6 +209,9 @@ func (g *commander) mark(v *View) Command {
 	page, _ := v.SegmentsOnDevice(layout.DeviceID(1+g.rnd.Intn(6)), 0, 0)
 	if len(page) == 0 {
 		return RemoveServer{Server: layout.ServerID(1 + g.rnd.Intn(8))}
+	}
+	if d := v.Devices()[0]; g.rnd.Intn(4) == 0 {
+		return UpdateDevices{Devices: []DeviceUpdate{{Device: d.ID, Total: 1 << 30, State: DeviceState(g.rnd.Intn(3))}}}
 	}
 	s := page[g.rnd.Intn(len(page))]
 	shard := g.rnd.Intn(len(s.Placements))
