@@ -43,7 +43,7 @@ func history(t *testing.T, seed int64, n int, each func(s *State, cmd Command, r
 	return s
 }
 
-const seeds, length = 10, 500
+const seeds, length = 6, 500
 
 func TestInvariantsHoldAfterEachCommand(t *testing.T) {
 	done := map[Type]int{}

@@ -191,6 +191,9 @@ func (g *commander) leader(v *View) Command {
 		if len(removed) > 0 && g.rnd.Intn(2) == 0 {
 			return UndeleteVolume{ID: g.id, Volume: VolumeRef{ID: removed[0].ID}}
 		}
+		if len(removed) > 0 && g.rnd.Intn(2) == 0 {
+			return PurgeVolume{Volume: removed[0].ID}
+		}
 		if purged, _ := v.Purged(0, 0); len(purged) > 0 {
 			return MarkDeleted{Segments: ids(v.SegmentsOfVolume(purged[0].ID, 0, 0))}
 		}
