@@ -142,3 +142,6 @@ func values[K key, V any](m *btree.Map[K, *V]) []V {
 	m.Scan(func(_ K, p *V) bool { out = append(out, *p); return true })
 	return out
 }
+
+// LastSegment is the highest id of a segment handed out so far.
+func (v *View) LastSegment() layout.SegmentID { return v.t.last.Segment }
