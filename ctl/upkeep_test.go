@@ -115,7 +115,7 @@ func (c *upkeepCell) whole(what string, rebuilt uint64) {
 
 func (c *upkeepCell) eventually(what string, lacks func() string) {
 	c.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		why := lacks()
 		if why == "" {

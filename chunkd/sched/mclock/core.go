@@ -144,7 +144,11 @@ func (c *Core) dispatch(now time.Duration, f *flow, r *Request, reserved bool) {
 			c.owed += r.cost
 		}
 	} else {
-		c.virtual = max(c.virtual, f.p)
+		served := f.p
+		if least, p := c.heaps[byWeight].top(); least != nil {
+			served = min(served, p) // an urgent flow runs ahead of its turn: time does not
+		}
+		c.virtual = max(c.virtual, served)
 		c.owed = max(0, c.owed-(floorShare-1)*r.cost)
 	}
 	f.charge(now, r, reserved, c.costs.charged(r))

@@ -214,6 +214,7 @@ func TestVirtualTimeCanBeShifted(t *testing.T) {
 
 // FuzzCore drives the core with any calls and checks its invariants after each.
 func FuzzCore(f *testing.F) {
+	f.Add([]byte("0000000&7200200200&000&0000000%70200")) // an urgent flow that ran ahead of the weights
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07 requests come and go, parameters change"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		c := New(Options{FlowDepth: 4, Depth: 8, Flows: 3, MaxWidth: 3, GateBytes: 1 << 20})
