@@ -89,6 +89,19 @@ func TestADeviceOfAnotherServerOrCellIsRefused(t *testing.T) {
 	}
 }
 
+// A metadata server that starts knows that there is a cell before it knows which.
+func TestNothingIsFormattedBeforeTheCellIsKnown(t *testing.T) {
+	m, d := startMeta(t), disks{}
+	m.set(func() { m.cell, m.formed = 0, true })
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := Start(ctx, d.config(m, "a")); !errors.Is(err, errs.Unavailable) {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	m.set(func() { m.cell = testCell })
+	started(t, d.config(m, "a"))
+}
+
 func TestOnlyEmptyDirectoriesAreFormatted(t *testing.T) {
 	m, d := startMeta(t), disks{}
 	fsys, _ := d.open("a")

@@ -55,7 +55,7 @@ func (s *Server) findCell(ctx context.Context) (cell layout.CellID, err error) {
 			return err
 		}
 		if reply.Cell == 0 {
-			return errs.New(errs.Unavailable, "", "metadata server %s has not formed its cell yet", reply.Id)
+			return errs.New(errs.Unavailable, "", "metadata server %s does not know its cell yet", reply.Id)
 		}
 		cell = layout.CellID(reply.Cell)
 		return nil

@@ -104,7 +104,7 @@ func (g *commander) client(v *View, vol Volume) Command {
 	case n < 18:
 		return ReleaseLease{Session: vol.Holder, Volume: vol.ID, Epoch: g.epoch(vol), LastSeq: vol.LastSeq}
 	case n < 19:
-		return ResizeVolume{ID: g.id, Volume: ref, SizeBytes: uint64(1+g.rnd.Intn(64)) << 20, Shrink: g.rnd.Intn(2) == 0}
+		return ResizeVolume{ID: g.id, Volume: ref, SizeBytes: uint64(1+g.rnd.Intn(64)) << 20, Shrink: g.rnd.Intn(2) == 0, Session: vol.Holder, Epoch: vol.Epoch}
 	}
 	return RemoveVolume{ID: g.id, Volume: ref, Now: g.rnd.Intn(2) == 0, AtUnix: 99}
 }
