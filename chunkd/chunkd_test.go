@@ -89,19 +89,6 @@ func TestADeviceOfAnotherServerOrCellIsRefused(t *testing.T) {
 	}
 }
 
-// A metadata server that starts knows that there is a cell before it knows which.
-func TestNothingIsFormattedBeforeTheCellIsKnown(t *testing.T) {
-	m, d := startMeta(t), disks{}
-	m.set(func() { m.cell, m.formed = 0, true })
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := Start(ctx, d.config(m, "a")); !errors.Is(err, errs.Unavailable) {
-		t.Errorf("got %v, want unavailable", err)
-	}
-	m.set(func() { m.cell = testCell })
-	started(t, d.config(m, "a"))
-}
-
 func TestOnlyEmptyDirectoriesAreFormatted(t *testing.T) {
 	m, d := startMeta(t), disks{}
 	fsys, _ := d.open("a")
@@ -165,8 +152,14 @@ func TestHeartbeatsGoOnAndRegisterAgainWhenUnknown(t *testing.T) {
 }
 
 func TestAStartWaitsForTheCellAndSaysSoOnce(t *testing.T) {
+	for name, before := range map[string]bool{"not formed": false, "not known yet": true} {
+		t.Run(name, func(t *testing.T) { startWaits(t, before) })
+	}
+}
+
+func startWaits(t *testing.T, formed bool) {
 	m, d := startMeta(t), disks{}
-	m.set(func() { m.cell = 0 })
+	m.set(func() { m.cell, m.formed = 0, formed })
 	cfg := d.config(m, "a")
 	log := &logLines{said: make(chan struct{}, 100)}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -132,6 +132,9 @@ func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (l
 		return l, nil, 0, errs.Wrap(err, "recover")
 	}
 	granted.Open, err = c.view(ctx, layout.VolumeName{Tenant: volume.Tenant, Volume: volume.Name})
+	if err == nil && granted.Open.Volume.Epoch != granted.Epoch { // its map would show a later writer's stripes
+		err = errs.New(errs.StaleEpoch, "", "epoch %d took the volume over while it was being recovered", granted.Open.Volume.Epoch)
+	}
 	return l, granted, last, err
 }
 

@@ -19,9 +19,12 @@ func (a *app) commands() []*cobra.Command {
 	}
 }
 
-// group makes a noun: a command that only has verbs below it.
+// noun annotates the commands that only have verbs below them.
+const noun = "noun"
+
+// group makes a noun.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
+	c := &cobra.Command{Use: use, Short: short, Annotations: map[string]string{noun: use}, RunE: func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return usagef("no verb %q; %s --help lists them", args[0], cmd.CommandPath())
 		}

@@ -3,6 +3,7 @@ package ctl
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,25 +18,29 @@ func run(args ...string) (stdout, stderr string, code int) {
 	return out.String(), bad.String(), code
 }
 
-// leaves gives the verbs of the command tree. Each shell of completion counts for
-// one verb.
-func leaves(c *cobra.Command, path string) map[string]*cobra.Command {
+// verbsOf gives the verbs of a command tree: whatever runs, but nouns, which only
+// list what is below them, and what is hidden. Each shell of completion counts
+// for one verb.
+func verbsOf(c *cobra.Command, path string) map[string]*cobra.Command {
 	out := map[string]*cobra.Command{}
 	for _, sub := range c.Commands() {
 		name := strings.TrimSpace(path + " " + sub.Name())
-		if sub.HasSubCommands() && sub.Name() != "completion" {
-			for k, v := range leaves(sub, name) {
-				out[k] = v
-			}
+		switch {
+		case sub.Hidden:
 			continue
+		case sub.Name() == "completion":
+			out[name] = sub
+			continue
+		case sub.Annotations[noun] == "":
+			out[name] = sub
 		}
-		out[name] = sub
+		maps.Copy(out, verbsOf(sub, name))
 	}
 	return out
 }
 
 func TestTableOfVerbsIsTheCommandTree(t *testing.T) {
-	tree := leaves((&app{}).root(), "")
+	tree := verbsOf((&app{}).root(), "")
 	for _, v := range verbs {
 		if tree[v] == nil {
 			t.Errorf("%q is in the table and not in the command", v)
@@ -49,7 +54,7 @@ func TestTableOfVerbsIsTheCommandTree(t *testing.T) {
 }
 
 func TestEveryVerbHasWordsAndAnExample(t *testing.T) {
-	for name, c := range leaves((&app{}).root(), "") {
+	for name, c := range verbsOf((&app{}).root(), "") {
 		if c.Short == "" || c.Example == "" {
 			t.Errorf("%s: short text %q, example %q", name, c.Short, c.Example)
 		}
@@ -60,7 +65,7 @@ func TestEveryVerbHasWordsAndAnExample(t *testing.T) {
 }
 
 func TestEveryVerbHelpsItself(t *testing.T) {
-	for name := range leaves((&app{}).root(), "") {
+	for name := range verbsOf((&app{}).root(), "") {
 		out, bad, code := run(append(strings.Fields(name), "--help")...)
 		if code != 0 || bad != "" || !strings.Contains(out, "Examples:") {
 			t.Errorf("%s --help: exit %d, stderr %q, stdout %q", name, code, bad, out)
@@ -71,7 +76,7 @@ func TestEveryVerbHelpsItself(t *testing.T) {
 // TestExamplesParse runs each example's command line up to the point where it
 // would begin.
 func TestExamplesParse(t *testing.T) {
-	for name, c := range leaves((&app{}).root(), "") {
+	for name, c := range verbsOf((&app{}).root(), "") {
 		for line := range strings.Lines(c.Example) {
 			_, line, _ = strings.Cut(line, "strake ")
 			line, _, _ = strings.Cut(line, "|")

@@ -2,6 +2,7 @@ package server
 
 import (
 	"strake/chunkd/store"
+	"strake/internal/errs"
 	"strake/proto/frame"
 )
 
@@ -16,13 +17,14 @@ func (c *conn) append(r *request) error {
 		}
 		return c.refuse(r, err)
 	}
-	slow := c.lane.active() || r.dev.writes.expects(r.Payload) > inlineWrite
+	slow := c.lane.active() || r.dev.writes.expects(r.Payload) > inlineWrite || !r.free(true, r.Payload)
 	r.unit.Ref, r.unit.Epoch, r.unit.Header = body.Shard, r.Epoch, body.Header
 	if slow {
 		r.header = append(r.header[:0], body.Header...)
 		r.unit.Header = r.header
 	}
 	if err := c.payload(r, slow); err != nil {
+		c.release(r)
 		return err
 	}
 	if slow {
@@ -40,10 +42,7 @@ func (c *conn) append(r *request) error {
 // store hands the unit to the store when the device's turn comes, and prepares
 // the sync of a durable one.
 func (c *conn) store(r *request) error {
-	err := r.dev.Sched.Do(c.srv.ctx, r.tag(true, r.Payload), r.storeWork)
-	if err == nil {
-		err = r.err
-	}
+	err := r.turn(c.srv.ctx, r.tag(true, r.Payload), r.storeWork)
 	if err == nil {
 		r.reply.Generation = r.unit.Ref.Generation
 		r.shards = append(r.shards[:0], r.unit.Ref)
@@ -54,8 +53,12 @@ func (c *conn) store(r *request) error {
 	return err
 }
 
-// release gives the payload's buffer and memory back.
+// release gives the payload's buffer and memory back, and its place at the device.
 func (c *conn) release(r *request) {
+	if r.admitted {
+		r.admitted = false
+		r.dev.Sched.Release(r.tag(true, r.Payload))
+	}
 	if r.held != nil {
 		c.srv.pool.put(r.held)
 		c.srv.memory.release(int64(r.Payload))
@@ -83,7 +86,21 @@ func (c *conn) admit(r *request) (frame.AppendBody, error) {
 	if r.dev, err = c.srv.devices.find(body.Shard); err != nil {
 		return body, err
 	}
-	return body, r.dev.Sched.Admit(c.srv.ctx, r.tag(true, r.Payload))
+	err = c.enter(r)
+	r.admitted = err == nil
+	return body, err
+}
+
+// enter waits at the device's gate. The replies made so far do not wait with it.
+func (c *conn) enter(r *request) error {
+	tag := r.tag(true, r.Payload)
+	if r.dev.Sched.TryAdmit(tag) {
+		return nil
+	}
+	if err := c.flush(&c.out); err != nil {
+		return err
+	}
+	return errs.Wrap(r.dev.Sched.Admit(c.srv.ctx, tag), "%v", r.Kind)
 }
 
 // payload receives the unit. What fits beside its meta in the input stays there,
@@ -104,9 +121,5 @@ func (c *conn) payload(r *request, keep bool) error {
 	}
 	r.held = c.srv.pool.get(n)
 	r.unit.Payload = r.held.bytes[:n]
-	err := c.in.readFull(r.unit.Payload)
-	if err != nil {
-		c.release(r)
-	}
-	return err
+	return c.in.readFull(r.unit.Payload)
 }

@@ -56,7 +56,7 @@ func (c *conn) listAside(r *request, out *batch) {
 	out.owed += maxListBytes
 	var headers []byte
 	var answer frame.ListReply
-	err := r.dev.Sched.Do(c.srv.ctx, r.tag(false, most), func() {
+	err := r.turn(c.srv.ctx, r.tag(false, most), func() {
 		from := r.started()
 		if r.err = r.permitted(); r.err == nil {
 			var n int
@@ -65,9 +65,6 @@ func (c *conn) listAside(r *request, out *batch) {
 		}
 		r.ended(from)
 	})
-	if err == nil {
-		err = r.err
-	}
 	if err != nil {
 		r.finish(out, nil, err)
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strake/chunkd/sched"
+	"strake/chunkd/sched/mclock"
 	"strake/chunkd/store"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -17,7 +18,7 @@ type Device struct {
 	ID    layout.DeviceID
 	Path  string // for people
 	Store Store
-	Sched sched.Scheduler // nil: a FIFO of default width
+	Sched sched.Scheduler // nil: a QoS, or a FIFO under Config.FIFO, with defaults
 }
 
 // device is a Device and what the server measures of it: whether its work is done
@@ -71,11 +72,15 @@ type devices struct {
 	where map[layout.ShardKey]*device // guarded by mu; nil with one device
 }
 
-func newDevices(list []Device) *devices {
+func newDevices(list []Device, fifo bool) *devices {
 	ds := &devices{}
 	for _, d := range list {
-		if d.Sched == nil {
+		switch {
+		case d.Sched != nil:
+		case fifo:
 			d.Sched = sched.NewFIFO(0, 0)
+		default:
+			d.Sched = sched.NewQoS(mclock.Options{})
 		}
 		ds.all = append(ds.all, &device{Device: d})
 	}

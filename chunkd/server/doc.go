@@ -29,11 +29,18 @@
 // What may take long gets a goroutine of its own, at most Limits.ConnRequests for
 // a connection: Sync, the wait for durability of an Append, List, reads that
 // recover or ask for stripe headers, and all reads while the device is slow
-// (device.reads says so). The request is handed over whole and the connection goes
+// (device.reads says so) or busy with others. The request is handed over whole and the connection goes
 // on with another; the reply is written by that goroutine. Replies of one
 // connection are therefore in no order, and conn.writing keeps their bytes apart.
-// Appends to a slow device (device.writes) must stay in order: they go through the
+// Appends to a slow (device.writes) or busy device must stay in order: they go through the
 // connection's lane, a queue with one goroutine, and so do syncs behind them.
+//
+// The device's turn. All reads and appends run in a turn that the device's
+// scheduler gives by tenant and class (package sched): inline when one is free,
+// which is the rule; else aside as above, so that whoever waits holds up nobody. A
+// large read takes a turn for each quantum. An append is admitted before its
+// payload is read: while its tenant has too much waiting, the connection stops
+// reading, and the peer feels it. Syncs take no turn, see syncAside.
 //
 // Ends. A connection's goroutine ends with the peer, with an error, after
 // Limits.Idle of silence, or when Close drains it; it waits for the goroutines it

@@ -26,7 +26,7 @@ func (c *conn) read(r *request) (err error) {
 	}
 	n := r.read.Bytes()
 	switch {
-	case r.Flags&(frame.Recovery|frame.Headers) != 0 || r.dev.reads.expects(n) > inlineRead:
+	case r.Flags&(frame.Recovery|frame.Headers) != 0 || r.dev.reads.expects(n) > inlineRead || !r.free(false, n):
 		return c.spawn((*conn).readAside)
 	case n > smallRead:
 		return c.readLarge(r, n)
@@ -49,7 +49,6 @@ func (c *conn) readAside(r *request, out *batch) {
 		r.finish(out, nil, err)
 		return
 	}
-	out.owed += int64(n)
 	c.readPieces(r, n, out)
 }
 
@@ -68,7 +67,6 @@ func (c *conn) readLarge(r *request, n int) error {
 		c.srv.memory.release(int64(n))
 		return err
 	}
-	c.out.owed += int64(n)
 	c.readPieces(r, n, &c.out)
 	return nil
 }
@@ -105,10 +103,12 @@ func (c *conn) readSmall(r *request, n int, out *batch) {
 	out.commit(len(at))
 }
 
-// readPieces reads quantum by quantum into buffers of their own, then adds the
-// reply. Nothing is sent before all is read, since a reply can't be taken back.
+// readPieces reads into buffers of a piece each, then adds the reply and n bytes
+// of memory to the batch. Nothing of it is sent before all is read, since a reply
+// can't be taken back.
 func (c *conn) readPieces(r *request, n int, out *batch) {
-	err := c.fillPieces(r)
+	err := c.fillPieces(r, out)
+	out.owed += int64(n)
 	var meta []byte
 	if err == nil {
 		meta, err = r.largeMeta(n, out)
@@ -127,16 +127,14 @@ func (c *conn) readPieces(r *request, n int, out *batch) {
 	r.pieces = r.pieces[:0]
 }
 
-// fillPieces cuts the ranges into quanta and reads each in its turn.
-func (c *conn) fillPieces(r *request) error {
+// fillPieces cuts the ranges into pieces, each with a buffer.
+func (c *conn) fillPieces(r *request, out *batch) error {
 	for _, g := range r.read.Ranges {
 		for g.Length > 0 {
 			n := min(g.Length, sched.Quantum)
 			buf := c.srv.pool.get(int(n))
 			r.pieces = append(r.pieces, piece{buf.bytes[:n], buf})
-			r.one[0] = frame.ReadRange{Offset: g.Offset, Length: n}
-			r.part = frame.ReadBody{Shard: r.read.Shard, Ranges: r.one[:]}
-			if err := c.readRun(r, buf.bytes[:n]); err != nil {
+			if err := c.fillPiece(r, g.Offset, buf.bytes[:n], out); err != nil {
 				return err
 			}
 			g.Offset += layout.ShardOffset(n)
@@ -146,14 +144,33 @@ func (c *conn) fillPieces(r *request) error {
 	return nil
 }
 
+// fillPiece reads a piece quantum by quantum, each in its turn at the device. When
+// a turn does not come at once, the replies that were made before go out.
+func (c *conn) fillPiece(r *request, offset layout.ShardOffset, dst []byte, out *batch) error {
+	for len(dst) > 0 {
+		n := min(len(dst), r.dev.Sched.Quantum(false))
+		if out.bytes > 0 && !r.free(false, n) {
+			if err := c.flush(out); err != nil {
+				return err
+			}
+		}
+		r.one[0] = frame.ReadRange{Offset: offset, Length: uint32(n)}
+		r.part = frame.ReadBody{Shard: r.read.Shard, Ranges: r.one[:]}
+		if err := c.readRun(r, dst[:n]); err != nil {
+			return err
+		}
+		offset, dst = offset+layout.ShardOffset(n), dst[n:]
+	}
+	return nil
+}
+
 // readRun reads r.part into dst when the device's turn comes.
 func (c *conn) readRun(r *request, dst []byte) error {
+	tag := r.tag(false, len(dst))
+	tag.Part = r.began
 	r.dst = dst
-	err := r.dev.Sched.Do(c.srv.ctx, r.tag(false, len(dst)), r.readWork)
+	err := r.turn(c.srv.ctx, tag, r.readWork)
 	r.dst = nil
-	if err == nil {
-		err = r.err
-	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"time"
 
 	"strake/chunkd/sched"
@@ -24,6 +25,7 @@ type request struct {
 	one         [1]frame.ReadRange
 	shards      []frame.ShardRef // of a sync
 	incarnation layout.Incarnation
+	admitted    bool    // the scheduler was told of the unit and is to be told of its end
 	held        *buffer // that the unit's payload is in, when it is not in the input
 	header      []byte  // copy of the unit's header, for the lane
 	unit        store.Append
@@ -50,7 +52,7 @@ func (r *request) begin(h frame.Request, received time.Time) {
 	r.Request, r.received = h, received
 	r.dev, r.err = nil, nil
 	r.reply = frame.Reply{Kind: h.Kind, ID: h.ID}
-	r.began = false
+	r.began, r.admitted = false, false
 }
 
 // deadline is when an answer has become useless; zero: never.
@@ -72,6 +74,18 @@ func (r *request) late() error {
 // tag tells the scheduler about n bytes of this request.
 func (r *request) tag(write bool, n int) sched.Tag {
 	return sched.Tag{Class: r.Class, Tenant: r.Tenant, Write: write, Bytes: n, Deadline: r.deadline()}
+}
+
+// free tells whether n bytes would have the device's turn at once. Work that has
+// to wait does so aside, where it holds up no other request of its connection.
+func (r *request) free(write bool, n int) bool { return r.dev.Sched.Free(r.tag(write, n)) }
+
+// turn runs work when the device's turn comes, and gives its error.
+func (r *request) turn(ctx context.Context, tag sched.Tag, work func()) error {
+	if err := r.dev.Sched.Do(ctx, tag, work); err != nil {
+		return errs.Wrap(err, "%v", r.Kind)
+	}
+	return r.err
 }
 
 // started takes the time when the device's turn came; the first turn ends the

@@ -49,6 +49,7 @@ type Config struct {
 	Cell    layout.CellID
 	Server  layout.ServerID
 	Devices []Device
+	FIFO    bool // no quality of service: devices serve in the order of arrival
 	Limits  Limits
 	Logger  *slog.Logger // nil: no log lines
 }
@@ -86,7 +87,7 @@ type Server struct {
 
 // New makes a server; Serve starts it.
 func New(cfg Config) *Server {
-	s := &Server{cell: cfg.Cell, id: cfg.Server, devices: newDevices(cfg.Devices), limits: cfg.Limits.orDefaults(), log: cfg.Logger,
+	s := &Server{cell: cfg.Cell, id: cfg.Server, devices: newDevices(cfg.Devices, cfg.FIFO), limits: cfg.Limits.orDefaults(), log: cfg.Logger,
 		accepts: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

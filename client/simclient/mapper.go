@@ -53,6 +53,7 @@ func (m *mapper) act(a *write.Action) {
 		m.w.c.watch.Rare("a map checkpoint aborted")
 		m.aborted = a.Err
 	case write.Fail:
+		m.w.c.watch.Ended(m.v.ID, m.w.epoch, errs.Wrap(a.Err, "map writer"))
 		m.over = a.Err
 	case write.Released:
 		m.over = errs.New(errs.Closed, "", "the map writer is closed")

@@ -63,6 +63,9 @@ func (c *Client) takeOver(f *Fiber, request *AcquireLease) (*Granted, layout.Seq
 	}
 	after := *g
 	after.Open, err = c.view(f, l.volume)
+	if err == nil && after.Open.Volume.Epoch != g.Epoch { // its map would show a later writer's stripes
+		err = errs.New(errs.StaleEpoch, "", "epoch %d took the volume over while it was being recovered", after.Open.Volume.Epoch)
+	}
 	return &after, last, err
 }
 

@@ -72,11 +72,12 @@ type Place struct {
 	Generation layout.Generation
 }
 
-// Volume is what the metadata service says of a volume.
+// VolumeInfo is what the metadata service says of a volume.
 type VolumeInfo struct {
 	ID       layout.VolumeID
 	Blocks   layout.BlockCount
 	Geometry layout.Geometry
+	Epoch    layout.Epoch
 	Holder   layout.SessionID
 }
 

@@ -18,7 +18,7 @@ import (
 
 const (
 	// patience bounds every wait.
-	patience = 60 * time.Second
+	patience = slow * 60 * time.Second
 	// lookEvery is the pause between two looks at a state that is waited for.
 	lookEvery = 5 * time.Millisecond
 )
@@ -62,13 +62,13 @@ func (o Options) withDefaults() Options {
 		o.ShardLength = 4 << 20
 	}
 	if o.Timing == (server.Timing{}) {
-		o.Timing = server.Timing{SessionTTL: 3 * time.Second, ServerSilence: 2 * time.Second, Control: 50 * time.Millisecond,
-			RecoverAfter: 200 * time.Millisecond, PurgeAfter: time.Hour}
+		o.Timing = server.Timing{SessionTTL: slow * 4 * time.Second, ServerSilence: slow * 3 * time.Second, ChunkCall: slow * 2 * time.Second,
+			Control: 50 * time.Millisecond, RecoverAfter: 200 * time.Millisecond, PurgeAfter: time.Hour}
 	}
 	return o
 }
 
-var quickRaft = replica.Timing{Heartbeat: 500 * time.Millisecond, Commit: 5 * time.Millisecond, RPC: 2 * time.Second, LogFile: 1 << 20}
+var quickRaft = replica.Timing{Heartbeat: slow * 500 * time.Millisecond, Commit: 5 * time.Millisecond, RPC: slow * 2 * time.Second, LogFile: 1 << 20}
 
 // Cell is a running cell.
 type Cell struct {
@@ -103,17 +103,8 @@ func Start(t T, o Options) *Cell {
 }
 
 func (c *Cell) start() error {
-	addresses, err := freeAddresses(c.o.Metas)
-	if err != nil {
+	if err := c.startMetas(); err != nil {
 		return err
-	}
-	c.Address = strings.Join(addresses, ",")
-	for _, a := range addresses {
-		m := &Meta{cell: c, address: a, peers: addresses, disk: vfs.NewMem(vfs.MemOptions{})}
-		c.Metas = append(c.Metas, m)
-		if err := m.start(); err != nil {
-			return err
-		}
 	}
 	c.janitor = client.NewJanitor(client.Config{Addresses: c.Address, Owner: "janitor", Logger: c.logger("janitor")})
 	var group errgroup.Group
@@ -126,6 +117,30 @@ func (c *Cell) start() error {
 		group.Go(s.start)
 	}
 	return group.Wait()
+}
+
+// startMetas starts the metadata servers. One alone takes any port; several must
+// know each other's before they start.
+func (c *Cell) startMetas() (err error) {
+	addresses := []string{"127.0.0.1:0"}
+	if c.o.Metas > 1 {
+		if addresses, err = freeAddresses(c.o.Metas); err != nil {
+			return err
+		}
+	}
+	for _, a := range addresses {
+		m := &Meta{cell: c, address: a, peers: addresses, disk: vfs.NewMem(vfs.MemOptions{})}
+		c.Metas = append(c.Metas, m)
+		if err := m.start(); err != nil {
+			return err
+		}
+	}
+	if c.o.Metas == 1 {
+		c.Metas[0].settle()
+		addresses = c.Metas[0].peers
+	}
+	c.Address = strings.Join(addresses, ",")
+	return nil
 }
 
 // close stops everything, the metadata servers last.

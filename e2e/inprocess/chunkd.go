@@ -2,17 +2,23 @@ package inprocess
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"strake/chunkd"
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/internal/vfs"
 )
 
-// drain bounds a server's clean stop.
-const drain = time.Second
+const (
+	// drain bounds a server's clean stop.
+	drain = time.Second
+	// portTries bounds the attempts to find ports that nobody takes first.
+	portTries = 10
+)
 
 // Chunkd is one chunk server with one device. Its addresses and disk stay over
 // restarts.
@@ -48,29 +54,27 @@ func (s *Chunkd) start() error {
 		s.server = server
 		return err
 	}
-	// The gates learn where the server listens only after it has started; until
-	// then nobody knows of it.
+	// Until the server has started nobody knows where it listens, nor of it.
+	if err := errors.Join(s.data.open(), s.control.open()); err != nil {
+		return err
+	}
 	cfg.Advertise, cfg.AdvertiseControl = s.data.address, s.control.address
-	listen, err := freeAddresses(2)
-	if err != nil {
-		return err
+	for try := 1; ; try++ {
+		listen, err := freeAddresses(2)
+		if err != nil {
+			return err
+		}
+		cfg.Listen, cfg.Control = listen[0], listen[1]
+		s.server, err = chunkd.Start(ctx, cfg)
+		switch {
+		case err == nil:
+			s.data.lead(cfg.Listen)
+			s.control.lead(cfg.Control)
+			return nil
+		case !errors.Is(err, errs.Busy) || try == portTries:
+			return err
+		}
 	}
-	cfg.Listen, cfg.Control = listen[0], listen[1]
-	if err := s.data.open(cfg.Listen); err != nil {
-		return err
-	}
-	if err := s.control.open(cfg.Control); err != nil {
-		s.data.close()
-		return err
-	}
-	server, err := chunkd.Start(ctx, cfg)
-	if err != nil {
-		s.data.close()
-		s.control.close()
-		return err
-	}
-	s.server = server
-	return nil
 }
 
 func (s *Chunkd) open(string) (vfs.FS, error) {

@@ -1,7 +1,6 @@
 package inprocess
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,46 +9,55 @@ import (
 )
 
 // TestACrashedWritersVolumeIsAPrefix abandons a writer in the middle of its
-// writes, again and again; with it, sometimes, m servers lose their power.
+// writes; with it, sometimes, m servers lose their power. Each round has a volume
+// of its own: what the lost servers lacked of an older one must be rebuilt before
+// its next loss.
 func TestACrashedWritersVolumeIsAPrefix(t *testing.T) {
-	const blocks = 300
 	rounds := 4
 	if testing.Short() {
 		rounds = 2
 	}
 	for _, lost := range []int{0, 1, 2} {
 		t.Run(fmt.Sprintf("with %d servers lost", lost), func(t *testing.T) {
-			c := Start(t, Options{Seed: uint64(lost), Client: client.Config{Tuning: client.Tuning{MapHeaders: 400}}})
-			cell, v := volume(t, c, blocks*block, 4, 2)
+			c := Start(t, Options{Seed: uint64(lost), Client: client.Config{Tuning: client.Tuning{MapHeaders: 40}}})
 			r := rand.New(rand.NewPCG(9, uint64(lost)))
-			var h history
-			for range rounds {
-				h.run(t, r, v, blocks, 200+r.IntN(600))
-				gone := r.Perm(len(c.Chunkds))[:lost]
-				var servers []*Chunkd
-				for _, i := range gone {
-					servers = append(servers, c.Chunkds[i])
-				}
-				CutPowerAll(servers...)
-				cell.Abandon()
-				cell = c.Dial()
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				v = open(t, cell, "v", forced)
-				if err := h.check(ctx, v, blocks); err != nil {
-					t.Fatal(err)
-				}
-				if err := h.keep(ctx, v, blocks); err != nil {
-					t.Fatal(err)
-				}
-				cancel()
-				for _, s := range servers {
-					s.Restart()
-				}
-				c.WaitUp(cell, len(c.Chunkds))
+			for round := range rounds {
+				crash(t, c, r, fmt.Sprintf("v%d", round), lost)
 			}
-			closed(t, v)
 		})
 	}
+}
+
+// crash has a writer crash twice, the second time alone.
+func crash(t *testing.T, c *Cell, r *rand.Rand, name string, lost int) {
+	const blocks = 300
+	cell := c.Dial()
+	create(t, cell, name, blocks*block, 4, 2)
+	v := open(t, cell, name, writing)
+	var h history
+	for _, lost := range []int{lost, 0} {
+		h.run(t, r, v, blocks, 200+r.IntN(600))
+		var servers []*Chunkd
+		for _, i := range r.Perm(len(c.Chunkds))[:lost] {
+			servers = append(servers, c.Chunkds[i])
+		}
+		CutPowerAll(servers...)
+		cell.Abandon()
+		cell = c.Dial()
+		v = open(t, cell, name, forced)
+		if err := h.check(t.Context(), v, blocks); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.keep(t.Context(), v, blocks); err != nil {
+			t.Fatal(err)
+		}
+		h.run(t, r, v, blocks, 100)
+		for _, s := range servers {
+			s.Restart()
+		}
+		c.WaitUp(cell, len(c.Chunkds))
+	}
+	closed(t, v)
 }
 
 func TestAWriterMovesOnWhenServersDie(t *testing.T) {

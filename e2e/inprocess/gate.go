@@ -8,38 +8,50 @@ import (
 // gateBuffer is how much a gate moves at once, in bytes.
 const gateBuffer = 64 << 10
 
-// gate passes TCP connections on to a server that may come and go behind it.
+// gate passes TCP connections on to a server that may come and go behind it. It
+// takes connections before its server is known, and passes them on then.
 type gate struct {
 	address string
 	done    sync.WaitGroup
 
 	mu       sync.Mutex
 	listener net.Listener          // guarded by mu; nil while the gate is closed
+	known    chan struct{}         // guarded by mu: closed when target is known, or the gate is closed
 	target   string                // guarded by mu
 	conns    map[net.Conn]struct{} // guarded by mu: both sides of all connections
 	paused   chan struct{}         // guarded by mu: closed when the pause ends; nil: no pause
 }
 
-// newGate makes a gate that is closed; its address is known from now on.
+// newGate makes an open gate.
 func newGate() (*gate, error) {
-	list, err := freeAddresses(1)
-	if err != nil {
-		return nil, err
-	}
-	return &gate{address: list[0], conns: map[net.Conn]struct{}{}}, nil
+	g := &gate{address: "127.0.0.1:0", conns: map[net.Conn]struct{}{}}
+	return g, g.open()
 }
 
-// open lets connections through to a server.
-func (g *gate) open(target string) error {
+// open takes connections; it does nothing when the gate is open.
+func (g *gate) open() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.listener != nil {
+		return nil
+	}
 	l, err := net.Listen("tcp", g.address)
 	if err != nil {
 		return err
 	}
-	g.mu.Lock()
-	g.listener, g.target = l, target
-	g.mu.Unlock()
-	g.done.Go(func() { g.accept(l, target) })
+	g.listener, g.address, g.known = l, l.Addr().String(), make(chan struct{})
+	known := g.known
+	g.done.Go(func() { g.accept(l, known) })
 	return nil
+}
+
+// lead tells where the server is.
+func (g *gate) lead(target string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.target = target
+	close(g.known)
+	g.known = nil
 }
 
 // close breaks all connections and refuses new ones.
@@ -50,6 +62,11 @@ func (g *gate) close() {
 		g.listener.Close()
 		g.listener = nil
 	}
+	if g.known != nil {
+		close(g.known)
+		g.known = nil
+	}
+	g.target = ""
 	for c := range g.conns {
 		c.(*net.TCPConn).SetLinger(0) // a reset, as from a killed process
 		c.Close()
@@ -76,18 +93,22 @@ func (g *gate) resume() {
 	}
 }
 
-func (g *gate) accept(l net.Listener, target string) {
+func (g *gate) accept(l net.Listener, known <-chan struct{}) {
 	for {
 		near, err := l.Accept()
 		if err != nil {
 			return
 		}
-		g.done.Go(func() { g.connect(l, near, target) })
+		g.done.Go(func() { g.connect(l, near, known) })
 	}
 }
 
 // connect joins a connection with one to the server.
-func (g *gate) connect(l net.Listener, near net.Conn, target string) {
+func (g *gate) connect(l net.Listener, near net.Conn, known <-chan struct{}) {
+	<-known
+	g.mu.Lock()
+	target := g.target
+	g.mu.Unlock()
 	far, err := net.Dial("tcp", target)
 	if err != nil {
 		near.Close()

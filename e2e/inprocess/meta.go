@@ -39,10 +39,14 @@ func (m *Meta) Start() {
 }
 
 func (m *Meta) start() error {
-	s, err := meta.Start(context.Background(), meta.Config{
-		Listen: m.address, Advertise: m.address, Peers: m.peers, FS: m.disk, ShardLength: m.cell.o.ShardLength,
+	cfg := meta.Config{
+		Listen: m.address, FS: m.disk, ShardLength: m.cell.o.ShardLength,
 		Timing: m.cell.o.Timing, Raft: quickRaft, Logger: m.cell.logger("meta " + m.address),
-	})
+	}
+	if len(m.peers) > 1 {
+		cfg.Advertise, cfg.Peers = m.address, m.peers
+	}
+	s, err := meta.Start(context.Background(), cfg)
 	if err != nil {
 		return err
 	}
@@ -50,6 +54,14 @@ func (m *Meta) start() error {
 	m.server = s
 	m.mu.Unlock()
 	return nil
+}
+
+// settle keeps the port that the server was given.
+func (m *Meta) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.address = m.server.Addr().String()
+	m.peers = []string{m.address}
 }
 
 // freeAddresses gives loopback addresses that nobody listens on.

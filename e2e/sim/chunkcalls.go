@@ -54,7 +54,9 @@ func (c *chunkServer) handle(request any) (*simclient.ChunkReply, error) {
 		}
 	case *createShards:
 		for _, spec := range q.specs {
-			if e := c.store.Create(spec); e != nil && err == nil {
+			e := c.store.Create(spec)
+			c.s.note("create", uint64(c.number), uint64(spec.Key.Segment), uint64(spec.Key.Shard), uint64(errs.KindOf(e)))
+			if err == nil {
 				err = e
 			}
 		}
@@ -64,6 +66,7 @@ func (c *chunkServer) handle(request any) (*simclient.ChunkReply, error) {
 		c.s.note("finalize", uint64(c.number), uint64(q.ref.Segment), uint64(q.ref.Shard), uint64(errs.KindOf(err)))
 	case *deleteShard:
 		err = c.store.Delete(q.ref)
+		c.s.note("delete", uint64(c.number), uint64(q.ref.Segment), uint64(q.ref.Shard), uint64(errs.KindOf(err)))
 	default:
 		err = errs.New(errs.Internal, "", "request %T", request)
 	}

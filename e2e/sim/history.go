@@ -6,7 +6,7 @@ import (
 )
 
 // volumeBlocks is the size of a volume in blocks.
-const volumeBlocks = 1024
+const volumeBlocks = 512
 
 // history is the oracle of one volume: which version of each block was cut under
 // which epoch and seq, what the cores claimed, and where the log cut epochs off.

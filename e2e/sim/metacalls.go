@@ -111,7 +111,7 @@ func sealsIn(list []stripe.Seal) []state.Seal {
 func (m *metaService) opened(o *state.OpenVolume) *simclient.Opened {
 	v := &o.Volume
 	out := &simclient.Opened{
-		Volume: simclient.VolumeInfo{ID: v.ID, Blocks: layout.Blocks(int64(v.SizeBytes)), Geometry: v.Geometry, Holder: v.Holder},
+		Volume: simclient.VolumeInfo{ID: v.ID, Blocks: layout.Blocks(int64(v.SizeBytes)), Geometry: v.Geometry, Epoch: v.Epoch, Holder: v.Holder},
 		Root:   simclient.Root{Number: v.Root.Number, Covers: v.Root.Covers, Page: v.Root.Page},
 	}
 	for _, c := range o.Cuts {

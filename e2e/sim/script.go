@@ -97,8 +97,8 @@ func (x *script) start(at int) bool {
 // verify reads a volume that was just opened, all of it at times.
 func (x *script) verify(h *history, v *simclient.Volume, w *writerHistory) bool {
 	first, count := layout.BlockNumber(0), layout.BlockCount(volumeBlocks)
-	if !x.s.chance(400) {
-		count = 64
+	if !x.s.chance(150) {
+		count = 48
 		first = layout.BlockNumber(x.s.rand.IntN(volumeBlocks - int(count)))
 	}
 	r := h.begin(v, w, first, count)
@@ -132,9 +132,9 @@ func (x *script) draw() (first layout.BlockNumber, count int) {
 	case n < 600:
 		count = 1 + x.s.rand.IntN(3)
 	case n < 900:
-		count = 1 + x.s.rand.IntN(24)
-	case n < 990:
-		count = 1 + x.s.rand.IntN(96)
+		count = 1 + x.s.rand.IntN(12)
+	case n < 992:
+		count = 1 + x.s.rand.IntN(40)
 	default:
 		count = 1 + x.s.rand.IntN(volumeBlocks)
 	}

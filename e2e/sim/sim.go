@@ -45,6 +45,7 @@ type Result struct {
 	Hash   uint64 // of the event log
 	Events int
 	Ops    int
+	Faults int
 	Took   time.Duration // virtual
 	Rare   map[string]int
 	Tail   []string // the last events, of a failure
@@ -109,7 +110,7 @@ func (b *Bench) Run(o Options) (r Result) {
 				panic(p)
 			}
 		}
-		r.Hash, r.Events, r.Ops, r.Took, r.Rare = s.log.hash, s.log.n, s.ops, s.now, s.counts
+		r.Hash, r.Events, r.Ops, r.Faults, r.Took, r.Rare = s.log.hash, s.log.n, s.ops, s.faulted, s.now, s.counts
 		if r.Err != nil {
 			r.Tail = s.log.tail()
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ type batch struct {
 	until  time.Time // no new seed after it; zero: none
 	atMin  uint64
 	done   int
-	events int
+	sum    Result // events, operations, faults, virtual time
 	rare   map[string]int
 	failed []string
 }
@@ -43,7 +44,10 @@ func (b *batch) add(seed uint64, r *Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done++
-	b.events += r.Events
+	b.sum.Events += r.Events
+	b.sum.Ops += r.Ops
+	b.sum.Faults += r.Faults
+	b.sum.Took += r.Took
 	for what, n := range r.Rare {
 		b.rare[what] += n
 	}
@@ -77,13 +81,19 @@ func (b *batch) run(o Options) {
 	wait.Wait()
 }
 
+// TestMain lets garbage pile up: runs are short and make much of it.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
 func TestSeeds(t *testing.T) {
 	b := &batch{next: *first, rare: map[string]int{}}
 	switch {
 	case *seeds > 0:
 		b.end = *first + uint64(*seeds)
 	case testing.Short():
-		b.end = *first + 40
+		b.end = *first + 15
 	default:
 		b.end, b.atMin, b.until = 1<<40, *first+100, time.Now().Add(25*time.Second)
 	}
@@ -94,8 +104,10 @@ func TestSeeds(t *testing.T) {
 	began := time.Now()
 	b.run(o)
 	took := time.Since(began)
-	t.Logf("%d seeds in %.1f s: %.1f seeds/s, %d events a seed\n%s", b.done, took.Seconds(),
-		float64(b.done)/took.Seconds(), b.events/max(b.done, 1), CountersText(b.rare))
+	n := max(b.done, 1)
+	t.Logf("%d seeds in %.1f s: %.1f seeds/s; a seed has %d events, %d operations, %d faults, %.0f virtual seconds\n%s",
+		b.done, took.Seconds(), float64(b.done)/took.Seconds(), b.sum.Events/n, b.sum.Ops/n, b.sum.Faults/n,
+		b.sum.Took.Seconds()/float64(n), CountersText(b.rare))
 	for _, f := range b.failed {
 		t.Error(f)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"strake/client/simclient"
@@ -34,10 +35,8 @@ func fill(data []byte, v layout.VolumeID, first layout.BlockNumber, number uint6
 func stampOf(b []byte, v layout.VolumeID, block layout.BlockNumber) (number uint64, ok bool) {
 	le := binary.LittleEndian
 	first := b[:stampLen]
-	for at := stampLen; at < len(b); at += stampLen {
-		if string(b[at:at+stampLen]) != string(first) {
-			return 0, false
-		}
+	if !bytes.Equal(b[stampLen:], b[:len(b)-stampLen]) {
+		return 0, false
 	}
 	if le.Uint64(b) == 0 {
 		return 0, string(first) == string(make([]byte, stampLen))

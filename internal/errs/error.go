@@ -78,11 +78,12 @@ func (e *Error) Is(target error) bool {
 // KindOf gives the kind of the outermost typed error in err's chain; Internal
 // for an error without one, OK for nil.
 func KindOf(err error) Kind {
+	if err == nil {
+		return OK // without the allocations below: hot paths ask this of each call
+	}
 	var e *Error
 	var k Kind
 	switch {
-	case err == nil:
-		return OK
 	case errors.As(err, &e):
 		return e.Kind
 	case errors.As(err, &k):

@@ -29,6 +29,12 @@ func TestContextErrorsHaveKinds(t *testing.T) {
 	}
 }
 
+func TestTheKindOfNoErrorCostsNothing(t *testing.T) {
+	if n := testing.AllocsPerRun(100, func() { KindOf(nil) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestEveryKindHasAName(t *testing.T) {
 	for k := OK; k <= OutOfRange; k++ {
 		if k.String() == fmt.Sprintf("kind-%d", uint16(k)) {

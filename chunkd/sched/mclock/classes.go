@@ -108,16 +108,15 @@ func (c *Core) forget(now time.Duration) {
 // retarget finds the smallest latency target in use and the longest quantum that
 // takes no more than half of it; while nobody has a target quanta are long.
 func (c *Core) retarget(now time.Duration) {
-	c.target = bulkTarget
-	quick := false
+	c.target, c.quick = bulkTarget, false
 	for i := range c.classes {
 		if cl := &c.classes[i]; cl.used && cl.params.Target > 0 && now-cl.lastUsed <= inUse {
-			c.target, quick = min(c.target, cl.params.Target), true
+			c.target, c.quick = min(c.target, cl.params.Target), true
 		}
 	}
 	for kind := range c.quanta {
 		n := MaxQuantum
-		for quick && n > MinQuantum && c.costs.of(kind == 1, n) > c.target/2 {
+		for c.quick && n > MinQuantum && c.costs.of(kind == 1, n) > c.target/2 {
 			n /= 2
 		}
 		c.quanta[kind] = n

@@ -44,6 +44,7 @@ type Core struct {
 	costs            costs
 	latencies        [2][sizes]latency
 	target           time.Duration // smallest of the classes in use
+	quick            bool          // one of them has a target
 	quanta           [2]int        // of reads and writes
 
 	stat coreStat
@@ -196,7 +197,7 @@ func (c *Core) Done(now time.Duration, r *Request, took time.Duration) {
 	f.stat.done(r, took)
 	lat := c.latency(r)
 	smooth(&lat.usual, took)
-	c.width.done(r, took, c.target, lat)
+	c.width.done(r, took, lat.allowed(c.target, c.quick), lat)
 	if c.costs.done(now, c.width.now, r.Write, r.Bytes) {
 		c.retarget(now)
 	}

@@ -55,6 +55,9 @@ func TestWidthFollowsTheDevice(t *testing.T) {
 		{"a slow disk", 8 * ms, 0, 1, 1, 3, 0.95},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.channels > 1 {
+				t.Skip("a million requests")
+			}
 			l := &load{Key: flowOf(one, 1), bytes: 4096, depth: 256}
 			d := newDisk(t, Options{}, l)
 			d.op, d.rate, d.latency, d.channel = c.op, 1<<40, c.latency, make([]time.Duration, c.channels)
@@ -72,6 +75,9 @@ func TestWidthFollowsTheDevice(t *testing.T) {
 // TestCostIsLearnt on devices far from the first guess.
 func TestCostIsLearnt(t *testing.T) {
 	for _, rate := range []int64{10 * mib, 100 * mib, 500 * mib} {
+		if testing.Short() && rate > 100*mib {
+			continue // many requests
+		}
 		a := &load{Key: flowOf(one, 1), bytes: 4096, depth: 32}
 		b := &load{Key: flowOf(two, 1), bytes: 256 << 10, depth: 32}
 		c := &load{Key: flowOf(three, 1), bytes: 64 << 10, depth: 32, write: true}

@@ -9,6 +9,10 @@ const (
 	// with (s+l)/s requests, and with twice as many they take 2(s+l), twice as
 	// long as alone: so it is always kept busy, and never more than twice so.
 	congested = 2
+	// patience is how many targets longer than alone a request may take while a
+	// class has a target. It tells for long pieces, of which one keeps the device
+	// as busy as two.
+	patience = 3
 	// roundMin is the fewest completions that the width is judged by.
 	roundMin = 8
 	// probeEvery is how often, while saturated, a few requests run alone to see
@@ -21,7 +25,7 @@ const (
 
 // width adapts how many requests are at the device. It is judged in rounds of
 // completions: cut by a quarter when most were slower than allowed, one more when
-// most would not be slower even if latency grew with the width, and others wait.
+// most would not be slower with another beside them, and others wait.
 type width struct {
 	least, most int
 	now         int
@@ -60,9 +64,18 @@ func (w *width) began(r *Request, n int) {
 	}
 }
 
-// done judges a completion: it should have taken no more than target, or than a
-// device without a queue needs.
-func (w *width) done(r *Request, took, target time.Duration, lat *latency) {
+// allowed is how long a request may take: target, or what a busy device needs.
+// quick tells that the target is a class's.
+func (l *latency) allowed(target time.Duration, quick bool) time.Duration {
+	busy := congested * l.alone
+	if quick {
+		busy = min(busy, l.alone+patience*target)
+	}
+	return max(target, busy)
+}
+
+// done judges a completion by what it was allowed.
+func (w *width) done(r *Request, took, allowed time.Duration, lat *latency) {
 	if w.lone == r {
 		w.lone = nil
 		smooth(&lat.alone, took)
@@ -72,10 +85,9 @@ func (w *width) done(r *Request, took, target time.Duration, lat *latency) {
 		return
 	}
 	w.seen++
-	allowed := max(target, congested*lat.alone)
 	if took > allowed {
 		w.slow++
-	} else if took+took/time.Duration(w.now) <= allowed {
+	} else if took+r.cost <= allowed {
 		w.roomy++
 	}
 	if w.seen < max(roundMin, w.now) {

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+
+	"strake/chunkd/sched"
+	"strake/chunkd/sched/mclock"
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
+
+// classed is a scheduler that has parameters by tenant and class.
+type classed interface {
+	SetClass(class layout.Class, p mclock.Params) error
+	SetFlow(k mclock.Key, p mclock.Params) error
+	ResetFlow(k mclock.Key)
+}
+
+var _ classed = (*sched.QoS)(nil)
+
+// SetClass gives a class its parameters on every device of the server, from now
+// on. Devices that serve in the order of arrival have none, and ignore it.
+// Errors: InvalidArgument.
+func (s *Server) SetClass(class layout.Class, p mclock.Params) error {
+	return s.eachClasses(func(c classed) error { return c.SetClass(class, p) })
+}
+
+// SetFlow gives one tenant's work in a class parameters of its own on every
+// device, such as its part of a reservation. Errors: InvalidArgument, Overloaded.
+func (s *Server) SetFlow(k mclock.Key, p mclock.Params) error {
+	return s.eachClasses(func(c classed) error { return c.SetFlow(k, p) })
+}
+
+// ResetFlow gives it its class's again.
+func (s *Server) ResetFlow(k mclock.Key) {
+	s.eachClasses(func(c classed) error { c.ResetFlow(k); return nil })
+}
+
+func (s *Server) eachClasses(do func(c classed) error) error {
+	for _, d := range s.devices.all {
+		if c, ok := d.Sched.(classed); ok {
+			if err := do(c); err != nil {
+				return errs.Wrap(err, "device %d", d.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// DeviceStats is what a device's scheduler has measured.
+type DeviceStats struct {
+	Device layout.DeviceID
+	Path   string
+	mclock.Stats
+}
+
+// Stats gives the figures of all devices: by tenant and class, with histograms of
+// the time in the queue and at the device.
+func (s *Server) Stats() []DeviceStats {
+	var list []DeviceStats
+	for _, d := range s.devices.all {
+		list = append(list, DeviceStats{d.ID, d.Path, d.Sched.Stats()})
+	}
+	return list
+}
+
+// Background runs a piece of the server's own work (rebuild, scrub, cleaning) in
+// the turn of a device, as the class of that name: it gets what others leave. n
+// is what the piece transfers, at most BackgroundQuantum. Errors: the scheduler's,
+// NotHere.
+func (s *Server) Background(ctx context.Context, id layout.DeviceID, write bool, n int, work func()) error {
+	d := s.devices.byID(id)
+	if d == nil {
+		return errs.New(errs.NotHere, "background work", "device %d is not on this server", id)
+	}
+	tag := sched.Tag{Class: layout.ClassBackground, Write: write, Bytes: n}
+	return errs.Wrap(d.Sched.Do(ctx, tag, work), "background work")
+}
+
+// BackgroundQuantum is how much a piece of background work on a device should
+// transfer now.
+func (s *Server) BackgroundQuantum(id layout.DeviceID, write bool) int {
+	if d := s.devices.byID(id); d != nil {
+		return d.Sched.Quantum(write)
+	}
+	return sched.Quantum
+}
