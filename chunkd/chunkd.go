@@ -9,7 +9,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"strake/chunkd/janitor"
 	"strake/chunkd/server"
+	"strake/chunkd/store"
 	"strake/internal/dial"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -28,8 +30,9 @@ type Server struct {
 	data, control               net.Listener
 	id                          layout.ServerID // written at start, then by heartbeats alone
 
-	plane *server.Server
-	grpc  *grpc.Server
+	plane   *server.Server
+	grpc    *grpc.Server
+	janitor *janitor.Janitor
 
 	stop   context.CancelFunc // ends heartbeats and watchers
 	done   sync.WaitGroup     // all goroutines
@@ -111,12 +114,19 @@ func (s *Server) listen(ctx context.Context) (err error) {
 // serve starts all goroutines.
 func (s *Server) serve() {
 	cfg := server.Config{Cell: s.identity.cell, Server: s.id, Limits: s.cfg.Limits, Logger: s.log}
+	keep := janitor.Config{Cell: s.identity.cell, Server: s.id, Meta: s.meta, Dial: s.cfg.Policy.Dial, Logger: s.log,
+		RebuildRate: s.cfg.Upkeep.RebuildRate, ScrubRate: s.cfg.Upkeep.ScrubRate, ScrubCycle: s.cfg.Upkeep.ScrubCycle, SweepEvery: s.cfg.Upkeep.SweepEvery}
 	for _, d := range s.devices {
 		cfg.Devices = append(cfg.Devices, server.Device{ID: d.store.Superblock().Device, Path: d.dir, Store: d.store})
 	}
 	s.plane = server.New(cfg)
+	for _, d := range cfg.Devices {
+		keep.Devices = append(keep.Devices, janitor.Device{ID: d.ID, Store: s.device(d.ID), Sched: s.plane.Sched(d.ID)})
+	}
+	keep.Made, keep.Gone = s.plane.Made, s.plane.Gone
+	s.janitor = janitor.New(keep)
 	s.grpc = grpc.NewServer(append(s.cfg.Policy.ServerOptions(), server.Typed()...)...)
-	pb.RegisterChunkServer(s.grpc, server.NewControl(s.plane, s.cfg.Recoverer))
+	pb.RegisterChunkServer(s.grpc, &control{server.NewControl(s.plane, s.cfg.Recoverer), s.janitor})
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
@@ -126,6 +136,22 @@ func (s *Server) serve() {
 	for _, d := range s.devices {
 		s.done.Go(func() { s.watch(ctx, d) })
 	}
+}
+
+// device gives the store of a device.
+func (s *Server) device(id layout.DeviceID) *store.Store {
+	for _, d := range s.devices {
+		if d.store.Superblock().Device == id {
+			return d.store
+		}
+	}
+	return nil
+}
+
+// control is the control service: the server's calls and the janitor's.
+type control struct {
+	*server.Control
+	*janitor.Janitor
 }
 
 // unless logs why a listener ended, unless it was asked to.
@@ -180,6 +206,7 @@ func (s *Server) drain(ctx context.Context) {
 		}
 		return
 	}
+	s.janitor.Close()
 	s.plane.Close(ctx)
 	cut := context.AfterFunc(ctx, s.grpc.Stop)
 	s.grpc.GracefulStop()

@@ -37,6 +37,7 @@ type Config struct {
 	Policy    tls.Policy
 	Recoverer server.Recoverer // nil: RecoverVolume is refused
 	Limits    server.Limits
+	Upkeep    Upkeep
 	Drain     time.Duration // bound of a clean stop; default 10 s
 	Version   string        // of the program, for people
 	Logger    *slog.Logger  // nil: no log lines
@@ -44,6 +45,15 @@ type Config struct {
 	// FS opens a device's directory; nil: the real file system. Tests put another
 	// in its place.
 	FS func(dir string) (vfs.FS, error)
+}
+
+// Upkeep says how fast shards are made again, checked and cleared away; zero
+// fields take janitor's defaults.
+type Upkeep struct {
+	RebuildRate int64         // ceiling, bytes written a second by this server; 0: none
+	ScrubRate   int64         // ceiling, bytes read a second of each device
+	ScrubCycle  time.Duration // in which each device is read once; negative: never
+	SweepEvery  time.Duration // how often shards that nothing needs are looked for
 }
 
 // check fills in defaults and refuses what can't work.

@@ -19,7 +19,7 @@
 // reached the start waits, as long as its context lasts.
 //
 // Concurrency. A Server has these goroutines, all ended by Close, which waits for
-// them: the data plane's accept loop, the gRPC server's, one that sends
+// them: the data plane's accept loop, the gRPC server's, the janitor's, one that sends
 // heartbeats and registers again when it is told that it is unknown, and one for
 // each device that waits for the device's failure to log it. A heartbeat reads
 // the stores' accounts and writes nothing.

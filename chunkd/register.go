@@ -27,7 +27,7 @@ const (
 func (s *Server) persist(ctx context.Context, what string, call func(context.Context, pb.MetaClient) error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := s.once(ctx, call)
-		if err == nil || errs.KindOf(err) != errs.Unavailable || ctx.Err() != nil {
+		if kind := errs.KindOf(err); kind != errs.Unavailable && kind != errs.Deadline || ctx.Err() != nil {
 			return errs.Wrap(err, "%s", what)
 		}
 		if pause == firstPause {

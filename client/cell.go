@@ -96,6 +96,7 @@ type Cell struct {
 
 	mu      sync.Mutex
 	volumes map[layout.VolumeID]*Volume // guarded by mu: those open for writing
+	deposed map[*Volume]bool            // guarded by mu: handles that lost their lease to a later one here, until they are closed
 	opening map[string]bool             // guarded by mu: names of volumes that are being opened for writing
 	closed  bool                        // guarded by mu
 	ended   chan struct{}               // closed when Close is done
@@ -110,7 +111,7 @@ func Dial(ctx context.Context, cfg Config) (*Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cell{cfg: cfg, meta: meta, places: newPlacements(meta), volumes: map[layout.VolumeID]*Volume{},
+	c := &Cell{cfg: cfg, meta: meta, places: newPlacements(meta), volumes: map[layout.VolumeID]*Volume{}, deposed: map[*Volume]bool{},
 		opening: map[string]bool{}, ended: make(chan struct{})}
 	c.life, c.die = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -140,6 +141,9 @@ func (c *Cell) Close() error {
 	for _, v := range open {
 		group.Go(func() error { return v.CloseContext(ctx) })
 	}
+	for _, v := range c.leftovers() {
+		group.Go(func() error { _ = v.CloseContext(ctx); return nil }) // its error was told when it lost its lease
+	}
 	c.endErr = group.Wait()
 	c.die()
 	c.reports.done.close()
@@ -161,7 +165,7 @@ func (c *Cell) Abandon() {
 		return
 	}
 	c.die()
-	for _, v := range open {
+	for _, v := range append(open, c.leftovers()...) {
 		v.abandon()
 	}
 	c.shards.close()
@@ -201,6 +205,9 @@ func (c *Cell) adopt(v *Volume) error {
 		err = errs.New(errs.LeaseLost, "open "+v.name, "the session ended meanwhile").WithHint("open it again")
 	default:
 		c.volumes[v.id] = v
+		if old != nil {
+			c.deposed[old] = true
+		}
 	}
 	c.mu.Unlock()
 	if err == nil && old != nil {
@@ -236,9 +243,21 @@ func (c *Cell) leave(name string) {
 func (c *Cell) forget(v *Volume) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.deposed, v)
 	if c.volumes[v.id] == v {
 		delete(c.volumes, v.id)
 	}
+}
+
+// leftovers are the handles that lost their lease to a later one here and were
+// not closed.
+func (c *Cell) leftovers() (list []*Volume) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for v := range c.deposed {
+		list = append(list, v)
+	}
+	return list
 }
 
 // writers are the volumes that are open for writing.

@@ -78,7 +78,7 @@ func (c *Cell) recoverElsewhere(ctx context.Context, id layout.VolumeID) error {
 }
 
 func (c *Cell) openWriter(ctx context.Context, n layout.VolumeName, o OpenOptions) (*Volume, error) {
-	if err := c.enter("acquire the lease", n.String(), o.Force); err != nil {
+	if err := c.enter("acquire lease", n.String(), o.Force); err != nil {
 		return nil, err
 	}
 	defer c.leave(n.String())
@@ -115,7 +115,7 @@ func (l lease) giveUp(ctx context.Context, last layout.Seq) {
 func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (lease, *pb.AcquireLeaseReply, layout.Seq, error) {
 	l := lease{cell: c, session: c.session.current()}
 	request.Command, request.Session = newCommand(), uint64(l.session)
-	granted, err := call(ctx, c, "acquire the lease", func(ctx context.Context, m pb.MetaClient) (*pb.AcquireLeaseReply, error) {
+	granted, err := call(ctx, c, "acquire lease", func(ctx context.Context, m pb.MetaClient) (*pb.AcquireLeaseReply, error) {
 		return m.AcquireLease(ctx, request)
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (l
 
 // view asks for what a reader needs: root, cuts and the segments to replay.
 func (c *Cell) view(ctx context.Context, n layout.VolumeName) (*pb.OpenVolumeReply, error) {
-	r, err := call(ctx, c, "look the volume up", func(ctx context.Context, m pb.MetaClient) (*pb.OpenVolumeReply, error) {
+	r, err := call(ctx, c, "open volume", func(ctx context.Context, m pb.MetaClient) (*pb.OpenVolumeReply, error) {
 		return m.OpenVolume(ctx, &pb.OpenVolumeRequest{Session: uint64(c.session.current()), Tenant: n.Tenant, Name: n.Volume})
 	})
 	if err == nil {

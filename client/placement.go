@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -198,17 +197,6 @@ func segmentFromPB(s *pb.Segment) *segment {
 		out.shards = append(out.shards, place{layout.ServerID(p.Server), layout.DeviceID(p.Device), layout.Generation(p.Generation)})
 	}
 	return out
-}
-
-// servers are the distinct servers of a segment.
-func (s *segment) servers() []layout.ServerID {
-	var list []layout.ServerID
-	for _, p := range s.shards {
-		if !slices.Contains(list, p.server) {
-			list = append(list, p.server)
-		}
-	}
-	return list
 }
 
 // ref names one of the segment's shards as it is placed now.

@@ -12,6 +12,9 @@ import (
 	"strake/proto/stripe"
 )
 
+// syncMeta is what a Sync's fields take beside its shards, in bytes.
+const syncMeta = 32
+
 // perform does one job outside the volume's mutex.
 func (w *writer) perform(j job) {
 	switch j.kind {
@@ -104,7 +107,7 @@ func (f *flight) answered(shard layout.ShardIndex, incarnation layout.Incarnatio
 func (w *writer) sendSync(j job) {
 	s := j.sync
 	body := frame.SyncBody{Incarnation: s.Incarnation, Device: s.Device, Shards: s.Shards}
-	call := &transport.Call{Request: w.request(frame.Sync), Meta: body.AppendTo(nil)}
+	call := &transport.Call{Request: w.request(frame.Sync), Meta: body.AppendTo(make([]byte, 0, syncMeta+16*len(s.Shards)))}
 	call.Done = func(c *transport.Call) {
 		w.input(func(now time.Duration) { j.core.Synced(now, s.ID, c.Err) })
 	}

@@ -82,6 +82,7 @@ func TestRefusals(t *testing.T) {
 		{"volume export taken - --bytes 2MiB", "out-of-range", "past the volume's end"},
 		{"volume export taken - --offset 2MiB", "out-of-range", ": 0 bytes at 2097152 are past the volume's end"},
 		{"volume export taken " + file, "already-exists", "--force"},
+		{"status --cell nowhere", "invalid-argument", "no HOST:PORT"},
 		{"meta rm 127.0.0.1:1", "not-found", "127.0.0.1:1"},
 	}
 	for _, c := range cases {
@@ -124,7 +125,7 @@ func TestVolumeLifeByHand(t *testing.T) {
 		return out
 	}
 	must1("volume", "create", "team/v", "--size", "1MiB")
-	if out := must1("volume", "show", "team/v"); !strings.Contains(out, "1+1: any 1 servers") {
+	if out := must1("volume", "show", "team/v"); !strings.Contains(out, "1+1: up to 1 of a segment's 2 servers") {
 		t.Errorf("got %s", out)
 	}
 	must1("volume", "resize", "team/v", "--size", "32MiB")

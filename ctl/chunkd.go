@@ -5,8 +5,12 @@ import (
 
 	"strake/chunkd"
 	"strake/client"
+	"strake/internal/errs"
 	"strake/internal/tls"
 )
+
+// minCapacity is the least that --capacity takes, in bytes.
+const minCapacity = 128 << 20
 
 func (a *app) chunkdCommand() *cobra.Command {
 	return group("chunkd", "chunk servers' daemon", a.chunkdServe())
@@ -24,6 +28,10 @@ func (a *app) chunkdServe() *cobra.Command {
 			cfg.Cell = a.config.Cell
 			cfg.Policy = tls.Policy{Insecure: insecure}
 			cfg.Logger, cfg.Version = a.logger(), Version
+			if capacity > 0 && capacity < minCapacity {
+				return errs.New(errs.InvalidArgument, "serve chunks", "a capacity of %s: logs and reserves alone take that", capacity.String()).
+					WithHint("give at least %dMiB", minCapacity>>20)
+			}
 			if capacity > 0 {
 				cfg.FS = limited(uint64(capacity))
 			}

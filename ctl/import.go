@@ -29,7 +29,7 @@ func (c copied) text(w io.Writer, verb string) {
 	fmt.Fprintf(w, "%s %d bytes (%s) in %.1f s, %s/s\nsha256 %s\n", verb, c.Bytes, sizeText(uint64(c.Bytes)), c.Seconds,
 		sizeText(uint64(float64(c.Bytes)/max(c.Seconds, 1e-3))), c.SHA256)
 	if c.Degraded > 0 {
-		fmt.Fprintf(w, "%d reads were decoded from other shards, as one was slow or away\n", c.Degraded)
+		fmt.Fprintf(w, "reads decoded from other shards, as one was slow or away: %d\n", c.Degraded)
 	}
 }
 

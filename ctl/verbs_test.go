@@ -106,6 +106,7 @@ func TestWrongUsageExits2(t *testing.T) {
 		{"frobnicate"}, {"volume", "frobnicate"}, {"status", "--frobnicate"}, {"status", "extra"}, {"status", "-o", "xml"},
 		{"volume", "create"}, {"volume", "create", "x"}, {"volume", "create", "x", "--size", "3XB"},
 		{"volume", "create", "x", "--size", "-1"}, {"volume", "create", "x", "--size", "1GiB", "--k", "two"},
+		{"volume", "create", "x", "--size", "1GiB", "--k", "5"}, {"volume", "create", "x", "--size", "1GiB", "--m", "1"},
 		{"volume", "import", "x"}, {"volume", "export", "x"}, {"meta", "serve"}, {"chunkd", "serve"}, {"dev", "--chunkds", "1"},
 	}
 	for _, args := range cases {

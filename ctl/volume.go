@@ -46,6 +46,7 @@ func (a *app) volumeCreate() *cobra.Command {
 	c.Flags().IntVar(&k, "k", 0, "data shards, 1 to 16 (default: the widest of 4+2, 2+2, 2+1, 1+1 that the cell holds)")
 	c.Flags().IntVar(&m, "m", 0, "parity shards, 1 to 4: how many servers may be lost")
 	c.Flags().StringVar(&class, "class", "", "default class: inference, training, checkpoint or background")
+	c.MarkFlagsRequiredTogether("k", "m")
 	_ = c.MarkFlagRequired("size")
 	return c
 }
@@ -147,7 +148,7 @@ func volumePairs(w io.Writer, v client.VolumeInfo) {
 	pairs(w, [][2]string{
 		{"name", v.Name}, {"id", strconv.FormatUint(v.ID, 10)},
 		{"size", fmt.Sprintf("%s (%d bytes)", sizeText(uint64(v.Size)), v.Size)},
-		{"geometry", fmt.Sprintf("%d+%d: any %d servers may be lost", v.K, v.M, v.M)},
+		{"geometry", fmt.Sprintf("%d+%d: up to %d of a segment's %d servers may be lost", v.K, v.M, v.M, v.K+v.M)},
 		{"class", v.Class}, {"state", v.State}, {"undecided", v.Undecided}, {"writer", v.Holder},
 		{"epoch", strconv.FormatUint(v.Epoch, 10)},
 		{"segments", fmt.Sprintf("%d, of these %d unsealed", v.Segments, v.Unsealed)},

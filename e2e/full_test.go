@@ -14,13 +14,13 @@ import (
 // are refused with no-space, what is there reads back, removing a volume works and
 // makes room.
 func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
-	c := start(t, cluster.Options{ChunkdArgs: []string{"--capacity", "96MiB"}})
-	const size = 256 << 20
+	c := start(t, cluster.Options{Chunkds: 3, ChunkdArgs: []string{"--capacity", "192MiB"}}) // 2+1
+	const size = 320 << 20
 	create(t, c, "a", size/4096)
 	create(t, c, "b", 4096)
 	vol := open(t, c, "a", client.OpenOptions{Write: true})
-	chunk := bytes.Repeat([]byte("full"), 1<<18) // 1 MiB
-	written := 0
+	chunk := bytes.Repeat([]byte("full"), 1<<20) // 4 MiB
+	written := 0                                 // chunks
 	var full error
 	for at := int64(0); at < size && full == nil; at += int64(len(chunk)) {
 		if _, full = vol.WriteAt(chunk, at); full == nil {
@@ -31,16 +31,16 @@ func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
 		}
 	}
 	if !errors.Is(full, client.ErrNoSpace) {
-		t.Fatalf("after %d MiB: got %v, want no-space", written, full)
+		t.Fatalf("after %d MiB: got %v, want no-space", 4*written, full)
 	}
-	t.Logf("%d MiB fitted", written)
-	if written < 32 {
-		t.Errorf("%d MiB fitted into a cell of 6 x 96 MiB", written)
+	t.Logf("%d MiB fitted", 4*written)
+	if written < 16 {
+		t.Errorf("%d MiB fitted into a cell of 3 x 192 MiB at 2+1", 4*written)
 	}
 	got := make([]byte, len(chunk))
 	for i := range written {
-		if _, err := vol.ReadAt(got, int64(i)<<20); err != nil || !bytes.Equal(got, chunk) {
-			t.Fatalf("read back MiB %d: %v", i, err)
+		if _, err := vol.ReadAt(got, int64(i)*int64(len(chunk))); err != nil || !bytes.Equal(got, chunk) {
+			t.Fatalf("read back chunk %d: %v", i, err)
 		}
 	}
 	if err := vol.Close(); err != nil && !errors.Is(err, client.ErrNoSpace) {

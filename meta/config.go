@@ -37,6 +37,9 @@ type Config struct {
 	Version     string        // of the program, for people
 	ShardLength int64         // of a cell that forms, in bytes; 0: layout.DefaultShardLength
 	SessionTTL  time.Duration // 0: 6 s
+	// RebuildAfter is how long a chunk server may be gone before its shards are
+	// made again elsewhere; 0: 10 min.
+	RebuildAfter time.Duration
 
 	// FS stands in for Dir where it is set; Timing and Raft shorten times. For tests.
 	FS     vfs.FS
@@ -83,6 +86,9 @@ func (c Config) check(bound net.Addr) (Config, error) {
 	}
 	if c.SessionTTL != 0 {
 		c.Timing.SessionTTL = c.SessionTTL
+	}
+	if c.RebuildAfter != 0 {
+		c.Timing.RebuildAfter = c.RebuildAfter
 	}
 	return c, nil
 }

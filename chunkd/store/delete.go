@@ -21,11 +21,27 @@ func (s *Store) Delete(ref frame.ShardRef) error {
 	return nil
 }
 
-func (s *Store) delete(ref frame.ShardRef) error {
+// Discard removes a shard that no placement ever named: one that a rebuild made
+// and that came to nothing. It leaves no tombstone, since the same rebuild may be
+// begun again. A repeat succeeds.
+func (s *Store) Discard(ref frame.ShardRef) error {
+	err := s.remove(ref, false)
+	if errs.KindOf(err) == errs.NotHere {
+		return nil
+	}
+	return typed(err, "discard shard %v", ref.ShardKey)
+}
+
+func (s *Store) delete(ref frame.ShardRef) error { return s.remove(ref, true) }
+
+func (s *Store) remove(ref frame.ShardRef, tombstone bool) error {
 	if err := s.dev.err(); err != nil {
 		return err
 	}
 	sh, err := s.table.pin(ref)
+	if err != nil && !tombstone {
+		return err
+	}
 	if err != nil {
 		return s.forbid(ref, err)
 	}
@@ -35,7 +51,7 @@ func (s *Store) delete(ref frame.ShardRef) error {
 	}
 	defer s.kick()
 	defer sh.leaveAlone()
-	if err := s.bury(ref); err != nil {
+	if err := s.bury(ref, tombstone); err != nil {
 		return err
 	}
 	s.forget(sh)
@@ -56,18 +72,20 @@ func (s *Store) forbid(ref frame.ShardRef, why error) error {
 	case errs.KindOf(err) != errs.NotHere:
 		return err
 	}
-	if err := s.bury(ref); err != nil {
+	if err := s.bury(ref, true); err != nil {
 		return err
 	}
 	return why
 }
 
-// bury replaces the shard's records by a tombstone.
-func (s *Store) bury(ref frame.ShardRef) error {
+// bury takes the shard's records away, for a tombstone where one is wanted.
+func (s *Store) bury(ref frame.ShardRef, tombstone bool) (err error) {
 	k := ref.ShardKey
 	b := s.batch()
-	err := errors.Join(
-		b.Set(format.AppendShardKey(nil, format.KindTombstone, k), format.AppendTombstone(nil, ref.Generation), nil),
+	if tombstone {
+		err = b.Set(format.AppendShardKey(nil, format.KindTombstone, k), format.AppendTombstone(nil, ref.Generation), nil)
+	}
+	err = errors.Join(err,
 		b.Delete(format.AppendShardKey(nil, format.KindShard, k), nil),
 		b.DeleteRange(format.AppendShardKey(nil, format.KindStripe, k), format.AppendKeysEnd(nil, format.KindStripe, k), nil),
 		b.DeleteRange(format.AppendShardKey(nil, format.KindDoubt, k), format.AppendKeysEnd(nil, format.KindDoubt, k), nil))

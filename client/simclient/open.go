@@ -50,7 +50,7 @@ func (c *Client) takeOver(f *Fiber, request *AcquireLease) (*Granted, layout.Seq
 	request.Command, request.Session = c.command(), c.session.ID
 	g, err := metaCall[*Granted](c, f, 10*attemptTimeout, attemptTimeout, request)
 	if err != nil {
-		return nil, 0, errs.Wrap(err, "acquire the lease")
+		return nil, 0, errs.Wrap(err, "acquire lease")
 	}
 	c.learn(g.Open.Segments)
 	if g.Clean {
@@ -82,7 +82,7 @@ func (c *Client) Recover(f *Fiber, id layout.VolumeID) (layout.Seq, error) {
 func (c *Client) view(f *Fiber, id layout.VolumeID) (*Opened, error) {
 	o, err := metaCall[*Opened](c, f, 10*attemptTimeout, attemptTimeout, &OpenVolume{Volume: id})
 	if err != nil {
-		return nil, errs.Wrap(err, "look the volume up")
+		return nil, errs.Wrap(err, "open volume")
 	}
 	c.learn(o.Segments)
 	return o, nil

@@ -85,7 +85,7 @@ func (s *show) table(ctx context.Context) error {
 		return err
 	}
 	if !s.options.keep {
-		fmt.Printf("(data and logs go now; -keep keeps them, -dir puts them elsewhere)\n")
+		fmt.Printf("(data and logs go now; go run ./e2e/demo -keep keeps them, -dir DIR puts them elsewhere)\n")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"strake/client"
 )
@@ -85,5 +86,65 @@ func TestAWriterMovesOnWhenServersDie(t *testing.T) {
 	}
 	c.WaitUp(cell, 6)
 	h.run(t, r, v, blocks, 300)
+	closed(t, v)
+}
+
+// TestAWriterLeavesAHungServer pauses a server that takes part: writes and flushes
+// go on elsewhere after a while, and the server is no hindrance when it is back.
+// The metadata service grants a small cell one such move a minute.
+func TestAWriterLeavesAHungServer(t *testing.T) {
+	const blocks = 300
+	c := Start(t, Options{})
+	_, v := volume(t, c, blocks*block, 4, 2)
+	r := rand.New(rand.NewPCG(12, 12))
+	var h history
+	h.run(t, r, v, blocks, 300)
+	if err := h.flush(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	hung := c.Chunkds[2] // all six take part
+	hung.Pause()
+	within(t, slow*80*time.Second, "writes with a hung server", func() {
+		h.run(t, r, v, blocks, 300)
+		if err := h.flush(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	})
+	hung.Resume()
+	if err := h.check(t.Context(), v, blocks); err != nil {
+		t.Fatal(err)
+	}
+	if v.Stats().Moves == 0 {
+		t.Error("nothing moved")
+	}
+	closed(t, v)
+}
+
+// TestANewMetadataLeaderIsFound stops the metadata servers one after another.
+func TestANewMetadataLeaderIsFound(t *testing.T) {
+	long(t)
+	const blocks = 200
+	c := Start(t, Options{Metas: 3, Chunkds: 3})
+	cell, v := volume(t, c, blocks*block, 2, 1)
+	r := rand.New(rand.NewPCG(13, 13))
+	var h history
+	for _, m := range c.Metas {
+		if err := m.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		h.run(t, r, v, blocks, 300)
+		if err := h.flush(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		closed(t, v)
+		c.Eventually("the volume opens again", func() (err error) {
+			v, err = cell.Open(t.Context(), "v", writing)
+			return err
+		})
+		if err := h.check(t.Context(), v, blocks); err != nil {
+			t.Fatal(err)
+		}
+		m.Start()
+	}
 	closed(t, v)
 }

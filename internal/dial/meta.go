@@ -3,6 +3,7 @@ package dial
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -42,9 +43,14 @@ type Meta struct {
 func NewMeta(addresses string, policy tls.Policy) (*Meta, error) {
 	var list []string
 	for _, a := range strings.Split(addresses, ",") {
-		if a = strings.TrimSpace(a); a != "" {
-			list = append(list, a)
+		if a = strings.TrimSpace(a); a == "" {
+			continue
 		}
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			return nil, errs.New(errs.InvalidArgument, "find the cell", "%q is no HOST:PORT", a).
+				WithHint("give --cell HOST:PORT[,HOST:PORT...]")
+		}
+		list = append(list, a)
 	}
 	if len(list) == 0 {
 		return nil, errs.New(errs.InvalidArgument, "find the cell", "no metadata address in %q", addresses).
@@ -89,7 +95,7 @@ func (m *Meta) DoWithin(ctx context.Context, attempt time.Duration, call func(co
 		}
 		if ctx.Err() != nil || !pause(ctx, tries, len(m.addresses)) {
 			return errs.As(err, errs.Unavailable, "metadata service at %s", addr).(*errs.Error).
-				WithHint("check that it runs: strake status --cell %s", strings.Join(m.addresses, ","))
+				WithHint("check that a metadata server listens there, or name another: --cell HOST:PORT[,HOST:PORT...]")
 		}
 		addr = next
 	}

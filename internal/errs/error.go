@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Error is a typed error.
@@ -44,7 +45,8 @@ func As(err error, kind Kind, op string, args ...any) error {
 	return &Error{Op: fmt.Sprintf(op, args...), Kind: kind, Cause: err}
 }
 
-// Error gives `op: message: cause`.
+// Error gives `op: message: cause`. An operation that the cause begins with again,
+// as when both ends of a connection name it, stands there once.
 func (e *Error) Error() string {
 	s := e.Op
 	add := func(t string) {
@@ -58,12 +60,31 @@ func (e *Error) Error() string {
 	}
 	add(e.Message)
 	if e.Cause != nil {
-		add(e.Cause.Error())
+		cause := e.Cause.Error()
+		if e.Message == "" {
+			s, cause = once(s, cause)
+		}
+		add(cause)
 	}
 	if e.Message == "" && e.Cause == nil {
 		add(e.Kind.String())
 	}
 	return s
+}
+
+// once leaves out the less exact of an operation and the one that the cause begins
+// with, when one says the other: `open volume x` and `open volume: there is none`.
+func once(op, cause string) (string, string) {
+	inner, rest, found := strings.Cut(cause, ": ")
+	switch {
+	case !found || op == "" || inner == "":
+		return op, cause
+	case op == inner || strings.HasPrefix(op, inner+" "):
+		return op, rest
+	case strings.HasPrefix(inner, op+" "):
+		return "", cause
+	}
+	return op, cause
 }
 
 // Unwrap gives the cause.

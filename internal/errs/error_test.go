@@ -20,6 +20,24 @@ func TestKindSurvivesWrapping(t *testing.T) {
 	}
 }
 
+func TestAnOperationIsNamedOnce(t *testing.T) {
+	far := func(text string) error { return New(NotFound, "", "%s", text) } // as it comes from a connection
+	for want, err := range map[string]error{
+		"open volume x: there is none":                Wrap(far("open volume: there is none"), "open volume x"),
+		"create volume x: the name is taken":          Wrap(far("create volume x: the name is taken"), "create volume x"),
+		"read shard 7/3: no such shard":               Wrap(New(NotHere, "read shard 7/3", "no such shard"), "read"),
+		"open volume x: there is no volume":           Wrap(Wrap(far("open volume: there is no volume"), "open volume"), "open volume x"),
+		"open x: openly refused: no":                  Wrap(far("openly refused: no"), "open x"),
+		"read: reader is gone":                        Wrap(far("reader is gone"), "read"),
+		"server 2: connection refused":                Wrap(far("connection refused"), "server 2"),
+		"write v: segment 3: shard 1/2: it is sealed": Wrap(Wrap(far("shard 1/2: it is sealed"), "segment 3"), "write v"),
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestContextErrorsHaveKinds(t *testing.T) {
 	if KindOf(fmt.Errorf("x: %w", context.Canceled)) != Canceled || KindOf(context.DeadlineExceeded) != Deadline {
 		t.Fatal("context errors must map to Canceled and Deadline")

@@ -10,12 +10,23 @@ type Limits struct {
 	CreateWithin time.Duration // an allocated segment that is not open by then goes back
 	RecoverAfter time.Duration // how long a volume may lack a writer before a janitor recovers it
 	PurgeAfter   time.Duration // how long a removed volume is kept
+	RebuildAfter time.Duration // how long a server or device may be gone before its shards are made again
 	Backoff      time.Duration // after a first failure; doubles
 	MaxBackoff   time.Duration
 
-	Plan     int // tasks of one plan
-	Scan     int // records read of each listing for one plan
-	InFlight int // tasks of one kind handed out and not done
+	Plan      int // tasks of one plan
+	Scan      int // records read of each listing for one plan
+	InFlight  int // tasks of one kind handed out and not done
+	Rebuild   int // rebuilds and repairs handed out and not done, in the cell
+	PerTarget int // of these, for one server
+}
+
+// most is how many tasks of a kind may be handed out and not done.
+func (l *Limits) most(k kind) int {
+	if k == kindRebuild {
+		return l.Rebuild
+	}
+	return l.InFlight
 }
 
 // DefaultLimits suit a cell on one network.
@@ -32,5 +43,8 @@ func DefaultLimits() Limits {
 		Plan:         256,
 		Scan:         1000,
 		InFlight:     64,
+		RebuildAfter: 10 * time.Minute,
+		Rebuild:      1024,
+		PerTarget:    4,
 	}
 }

@@ -22,6 +22,10 @@ type Planner struct {
 	allocated sightings[layout.SegmentID]
 	orphaned  sightings[layout.VolumeID]
 	removed   sightings[layout.VolumeID]
+	gone      sightings[layout.DeviceID]
+
+	rebuilds rebuilds
+	targets  map[layout.ServerID]int // rebuilds handed out and not done, by server
 
 	// Where the next plan goes on in each listing.
 	allocatedAfter   layout.SegmentID
@@ -55,7 +59,10 @@ func New(limits Limits) *Planner {
 		tries:     make(map[key]try),
 		allocated: newSightings[layout.SegmentID](),
 		orphaned:  newSightings[layout.VolumeID](),
-		removed:   newSightings[layout.VolumeID]()}
+		removed:   newSightings[layout.VolumeID](),
+		gone:      newSightings[layout.DeviceID](),
+		rebuilds:  rebuilds{queued: make(map[layout.SegmentID]bool)},
+		targets:   make(map[layout.ServerID]int)}
 }
 
 // Heard notes a server's sign of life.
@@ -78,6 +85,9 @@ func (p *Planner) Done(t Task, ok bool, now time.Duration) {
 	was := p.tries[k]
 	if was.running {
 		p.inFlight[k.kind]--
+		if r, ok := t.(Rebuild); ok {
+			p.targets[r.Server]--
+		}
 	}
 	if ok {
 		delete(p.tries, k)
@@ -92,9 +102,11 @@ func (p *Planner) Plan(view *state.View, now time.Duration) []Task {
 	pl := &plan{p: p, view: view, now: now}
 	pl.servers()
 	pl.sessions()
+	pl.giveUps()
 	pl.recoveries()
 	pl.giveBacks()
 	pl.finalizes()
+	pl.rebuild()
 	pl.deletes()
 	pl.purges()
 	p.forget(now)
@@ -111,7 +123,13 @@ type plan struct {
 
 // full tells whether the plan, or the kind, has no room for another task.
 func (pl *plan) full(k kind) bool {
-	return len(pl.tasks) >= pl.p.limits.Plan || pl.p.inFlight[k] >= pl.p.limits.InFlight
+	return len(pl.tasks) >= pl.p.limits.Plan || pl.p.inFlight[k] >= pl.p.limits.most(k)
+}
+
+// waits tells whether a task is running, or waits after a failure.
+func (pl *plan) waits(k key) bool {
+	was := pl.p.tries[k]
+	return was.running || was.failures > 0 && pl.now-was.ended < pl.p.backoff(was.failures)
 }
 
 // add hands a task out unless it is running, waits after a failure, or there
@@ -119,7 +137,7 @@ func (pl *plan) full(k kind) bool {
 func (pl *plan) add(t Task) {
 	k := t.key()
 	was := pl.p.tries[k]
-	if was.running || pl.full(k.kind) || was.failures > 0 && pl.now-was.ended < pl.p.backoff(was.failures) {
+	if pl.waits(k) || pl.full(k.kind) {
 		return
 	}
 	was.running = true

@@ -41,6 +41,14 @@ func TestScripts(t *testing.T) {
 			case "seal":
 				s, _ := w.state.View().Segment(layout.SegmentID(num(0)))
 				w.must(state.SealSegments{Volume: s.Volume, Epoch: s.Epoch, Seals: []state.Seal{w.sealed(s.ID, uint32(num(1)))}})
+			case "lost":
+				s, _ := w.state.View().Segment(layout.SegmentID(num(0)))
+				w.must(state.MarkLost{Shards: []state.ShardAt{{Segment: s.ID, Shard: layout.ShardIndex(num(1)), Generation: s.Placements[num(1)].Generation}}})
+			case "drain":
+				w.must(state.ChangeDevices{Devices: []layout.DeviceID{layout.DeviceID(num(0))}, Change: state.DrainDevice})
+			case "progress":
+				met, running := w.planner.Progress()
+				return fmt.Sprintf("%+v, %d running\n", met, running)
 			case "remove":
 				w.must(state.RemoveVolume{ID: w.next(), Volume: state.VolumeRef{ID: layout.VolumeID(num(0))}})
 			case "register":
@@ -51,6 +59,11 @@ func TestScripts(t *testing.T) {
 				for i := range d.CmdArgs {
 					w.planner.Heard(layout.ServerID(num(i)), w.now)
 				}
+			case "pass": // time, hearing servers each second
+				until, _ := time.ParseDuration(d.CmdArgs[0].Key)
+				more, text := w.pass(until, len(d.CmdArgs)-1, func(i int) layout.ServerID { return layout.ServerID(num(i + 1)) })
+				tasks = append(tasks, more...)
+				return text
 			case "keep":
 				w.planner.Kept(w.session, w.now)
 			case "plan":
@@ -82,4 +95,19 @@ func show(tasks []Task) string {
 		return "nothing\n"
 	}
 	return b.String()
+}
+
+// pass lets time pass, hearing n servers each second.
+func (w *world) pass(until time.Duration, n int, server func(i int) layout.ServerID) (tasks []Task, text string) {
+	for ; w.now < until; w.now += time.Second {
+		for i := range n {
+			w.planner.Heard(server(i), w.now)
+		}
+		w.planner.Kept(w.session, w.now)
+		for _, t := range w.planner.Plan(w.state.View(), w.now) {
+			tasks = append(tasks, t)
+			text += fmt.Sprintf("%v %s", w.now, show([]Task{t}))
+		}
+	}
+	return tasks, text
 }

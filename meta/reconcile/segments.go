@@ -22,7 +22,9 @@ func (pl *plan) giveBacks() {
 	}
 }
 
-// finalizes brings seals to shards, once all servers of a segment are up.
+// finalizes brings seals to shards, once all servers of a segment are up or
+// given up. Fewer than k shards prove nothing: then it waits for servers to
+// come back.
 func (pl *plan) finalizes() {
 	if pl.full(kindFinalize) {
 		return // go on from the same place
@@ -36,7 +38,7 @@ func (pl *plan) finalizes() {
 		if v, _ := pl.view.Volume(s.Volume); v.Purged {
 			continue
 		}
-		if shards, all := pl.shards(&s); all && len(shards) > 0 {
+		if shards, all := pl.shards(&s); all && len(shards) >= int(s.Geometry.K) {
 			pl.add(Finalize{Segment: s.ID, Shards: shards})
 		}
 	}
@@ -84,17 +86,18 @@ func (pl *plan) deletePurged() {
 }
 
 func (pl *plan) delete(s *state.Segment) {
+	s.Lost = 0 // a lost shard is deleted like any other
 	if shards, all := pl.shards(s); all {
 		pl.add(Delete{Segment: s.ID, Shards: shards})
 	}
 }
 
-// shards are where a segment's shards must be asked; dead devices have none.
-// all is false while one of them can't be asked.
+// shards are where a segment's shards must be asked; dead devices have none, and
+// those marked lost are not asked. all is false while one can't be asked.
 func (pl *plan) shards(s *state.Segment) (shards []Shard, all bool) {
 	for i, place := range s.Placements {
 		d, _ := pl.view.Device(place.Device)
-		if d.State == state.DeviceDead {
+		if d.State == state.DeviceDead || s.Lost.Has(layout.ShardIndex(i)) {
 			continue
 		}
 		if server, _ := pl.view.Server(d.Server); !server.Up || d.State == state.DeviceDown || pl.silent(server.ID) {

@@ -26,6 +26,8 @@ const (
 	kindDelete
 	kindFinalize
 	kindPurge
+	kindGiveUp
+	kindRebuild
 	kinds
 )
 
@@ -71,6 +73,38 @@ type Finalize struct {
 // Purge wants state.PurgeVolume.
 type Purge struct{ Volume layout.VolumeID }
 
+// GiveUp wants state.ChangeDevices with GiveUpDevice, for the life of the server
+// that was judged.
+type GiveUp struct {
+	Device     layout.DeviceID
+	Registered uint64
+	Gone       time.Duration
+}
+
+// Rebuild wants one shard of a finalized segment made again by a server: on
+// another device, then state.ReplaceShard, then the old shard deleted; or, in
+// place, its bytes put right, then state.MarkSound.
+type Rebuild struct {
+	Segment layout.SegmentID
+	Shard   layout.ShardIndex
+	Old     state.Placement // as the state has it
+	InPlace bool
+	Device  layout.DeviceID // where it will be; in place: where it is
+	Server  layout.ServerID // that device's, who does the work
+	Spare   int             // shards that the segment can lose now; below 0: it lacks some
+	Move    bool            // nothing is lost, the device is being drained
+	// Sources are where bytes can be read: first shards that are whole, the old
+	// copy among them where it is, then those marked lost, of which a part may
+	// be good.
+	Sources []Source
+}
+
+// Source is one shard that may be read.
+type Source struct {
+	Shard
+	Doubtful bool // marked lost
+}
+
 // Shard is where one shard of a task lies.
 type Shard struct {
 	Index     layout.ShardIndex
@@ -85,3 +119,5 @@ func (t Recover) key() key       { return key{kindRecover, uint64(t.Volume)} }
 func (t Delete) key() key        { return key{kindDelete, uint64(t.Segment)} }
 func (t Finalize) key() key      { return key{kindFinalize, uint64(t.Segment)} }
 func (t Purge) key() key         { return key{kindPurge, uint64(t.Volume)} }
+func (t GiveUp) key() key        { return key{kindGiveUp, uint64(t.Device)} }
+func (t Rebuild) key() key       { return key{kindRebuild, uint64(t.Segment)} }

@@ -95,6 +95,10 @@ func (w *world) do(t Task) {
 		w.apply(state.MarkFinalized{Segments: []layout.SegmentID{t.Segment}})
 	case Delete:
 		w.must(state.MarkDeleted{Segments: []layout.SegmentID{t.Segment}})
+	case GiveUp:
+		w.apply(state.ChangeDevices{Devices: []layout.DeviceID{t.Device}, Change: state.GiveUpDevice, Registered: t.Registered})
+	case Rebuild:
+		w.rebuild(t)
 	case Purge:
 		w.apply(state.PurgeVolume{Volume: t.Volume})
 	default:
@@ -152,4 +156,13 @@ func (w *world) disturb(rnd *rand.Rand, volumes *[]layout.VolumeID) {
 	case n < 11:
 		w.apply(state.SetServerState{Server: layout.ServerID(1 + rnd.Intn(4)), Up: rnd.Intn(2) == 0})
 	}
+}
+
+// rebuild is what the shell does once the target has proved the shard.
+func (w *world) rebuild(t Rebuild) {
+	if t.InPlace {
+		w.apply(state.MarkSound{Shards: []state.ShardAt{{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation}}})
+		return
+	}
+	w.apply(state.ReplaceShard{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation, Device: t.Device})
 }

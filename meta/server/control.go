@@ -24,6 +24,7 @@ func newControl(t Timing) *control {
 	l := reconcile.DefaultLimits()
 	l.DownAfter, l.UpAfter = t.ServerSilence, t.ServerSilence*2/3
 	l.SessionTTL, l.PurgeAfter, l.RecoverAfter = t.SessionTTL, t.PurgeAfter, t.RecoverAfter
+	l.RebuildAfter = t.RebuildAfter
 	l.CreateWithin = max(t.ChunkCall*(allocateTries+1), l.CreateWithin)
 	return &control{limits: l}
 }

@@ -18,6 +18,10 @@ func logEvent(log *slog.Logger, e state.Event) {
 		log.Warn("chunk server down", "server", e.Server)
 	case state.DeviceStateChanged:
 		log.Info("device changed", "device", e.Device, "old", e.Old.String(), "new", e.New.String())
+	case state.ShardLost:
+		log.Warn("shard lost", "segment", e.Shard.Segment, "shard", e.Shard.Shard)
+	case state.ShardRepaired:
+		log.Info("shard repaired", "segment", e.Shard.Segment, "shard", e.Shard.Shard)
 	case state.VolumeCreated:
 		log.Info("volume created", "volume", e.Volume)
 	case state.VolumeRemoved:

@@ -33,6 +33,13 @@ func (r *reports) note(shard layout.ShardKey, kind errs.Kind) bool {
 	return true
 }
 
+// forget drops what was said of a shard that was made whole.
+func (r *reports) forget(shard layout.ShardKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.bad, shard)
+}
+
 func (r *reports) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -53,6 +53,8 @@ type Server struct {
 	control  *control
 	moves    *moveBudget
 	reports  *reports
+	journal  *journal
+	made     *made
 	creating creating
 	kick     chan struct{} // a place for one: something happened that a controller may act on
 	begun    atomic.Bool   // the soft state of a term in which this server leads is there
@@ -67,7 +69,7 @@ func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, replica: opts.Replica, machine: opts.Machine, log: opts.Logger,
 		alive: newLiveness(opts.Timing.ServerSilence), control: newControl(opts.Timing),
-		moves: newMoveBudget(), reports: newReports(), kick: make(chan struct{}, 1),
+		moves: newMoveBudget(), reports: newReports(), journal: &journal{}, made: &made{}, kick: make(chan struct{}, 1),
 		downs: map[serverID]struct{}{},
 	}
 	s.sessions = newSessions(opts.Timing.SessionTTL, s.control.kept)
@@ -149,6 +151,7 @@ func (s *Server) Lead(ctx context.Context, term uint64) {
 	s.sessions.begin(term, view.Sessions())
 	s.alive.begin(view.Servers())
 	s.moves.begin()
+	s.made.begin()
 	defer s.sessions.end()
 	for _, srv := range view.Servers() {
 		if !srv.Up {
@@ -190,6 +193,7 @@ func (s *Server) Happened(events []state.Event) {
 		case state.ServerWentDown:
 			s.mustTell(e.Server)
 		}
+		s.noted(e)
 		if makesWork(e) {
 			s.wake()
 		}
@@ -201,7 +205,8 @@ func (s *Server) Happened(events []state.Event) {
 func makesWork(e state.Event) bool {
 	switch e.(type) {
 	case state.ServerRegistered, state.ServerWentUp, state.ServerWentDown, state.SessionEnded, state.LeaseExpired,
-		state.SegmentSealed, state.SegmentDropped, state.SegmentRetired, state.VolumePurged:
+		state.SegmentSealed, state.SegmentDropped, state.SegmentRetired, state.VolumePurged,
+		state.ShardLost, state.DeviceStateChanged:
 		return true
 	}
 	return false

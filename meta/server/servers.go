@@ -73,7 +73,7 @@ func (s *Server) ListServers(ctx context.Context, _ *pb.ListServersRequest) (*pb
 }
 
 // ReportShards implements pb.MetaServer.
-func (s *Server) ReportShards(_ context.Context, r *pb.ReportShardsRequest) (*pb.ReportShardsReply, error) {
+func (s *Server) ReportShards(ctx context.Context, r *pb.ReportShardsRequest) (*pb.ReportShardsReply, error) {
 	if len(r.GetReports()) > maxReports {
 		return nil, errs.New(errs.TooLarge, "report shards", "%d reports, at most %d", len(r.GetReports()), maxReports)
 	}
@@ -85,5 +85,5 @@ func (s *Server) ReportShards(_ context.Context, r *pb.ReportShardsRequest) (*pb
 				"device", report.GetShard().GetDevice(), "err", kind.String()+": "+report.GetDetail())
 		}
 	}
-	return &pb.ReportShardsReply{}, nil
+	return &pb.ReportShardsReply{}, s.markReported(ctx, r.GetReports())
 }

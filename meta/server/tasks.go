@@ -74,6 +74,10 @@ func (s *Server) carryOut(ctx context.Context, task reconcile.Task) error {
 		return s.delete(ctx, t)
 	case reconcile.Finalize:
 		return s.finalize(ctx, t)
+	case reconcile.GiveUp:
+		return s.do(ctx, state.ChangeDevices{Devices: []deviceID{t.Device}, Change: state.GiveUpDevice, Registered: t.Registered})
+	case reconcile.Rebuild:
+		return s.rebuild(ctx, t)
 	case reconcile.Purge:
 		return s.do(ctx, state.PurgeVolume{Volume: t.Volume})
 	}
@@ -127,14 +131,24 @@ func (s *Server) delete(ctx context.Context, t reconcile.Delete) error {
 }
 
 // finalize brings a segment's seal to its shards, then records that they have it.
+// Shards that do not match it, or are not there, are marked lost before, as are
+// those that were not asked because their device is dead: should it come back,
+// they are not taken for whole.
 func (s *Server) finalize(ctx context.Context, t reconcile.Finalize) error {
 	view := s.machine.View()
 	seg, ok := view.Segment(t.Segment)
 	if !ok || seg.State != state.Sealed {
 		return nil
 	}
-	if err := first(s.finalizeShards(ctx, view, shardsOf(&seg, t.Shards))); err != nil {
+	failed := s.finalizeShards(ctx, view, shardsOf(&seg, t.Shards))
+	lost, err := lostOf(&seg, t.Shards, failed)
+	if err != nil {
 		return err
+	}
+	if len(lost) > 0 {
+		if err := s.do(ctx, state.MarkLost{Shards: lost}); err != nil {
+			return err
+		}
 	}
 	return s.do(ctx, state.MarkFinalized{Segments: []layout.SegmentID{t.Segment}})
 }
@@ -220,6 +234,10 @@ func taskName(t reconcile.Task) string {
 		return "delete"
 	case reconcile.Finalize:
 		return "finalize"
+	case reconcile.GiveUp:
+		return "give up"
+	case reconcile.Rebuild:
+		return "rebuild"
 	}
 	return "purge"
 }

@@ -165,7 +165,7 @@ func checkDerived(t *tables) (err error) {
 		return broken("I10: %d dropped, %d names, %d removed names; there are %d, %d, %d",
 			t.dropped, t.names.Len(), t.removedNames.Len(), w.dropped, w.names.Len(), w.removedNames.Len())
 	}
-	names := [...]string{"volume", "device", "unsealed", "replayed", "held", "allocated", "unfinalized", "deletable", "purged", "orphaned"}
+	names := [...]string{"volume", "device", "unsealed", "replayed", "held", "allocated", "unfinalized", "deletable", "lost", "purged", "orphaned"}
 	for i, x := range t.indexes() {
 		if !x.equal(*w.indexes()[i]) {
 			return broken("I10: the index %q differs from its records", names[i])

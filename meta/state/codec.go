@@ -96,6 +96,14 @@ func decodeBody(typ Type, b []byte) (Command, error) {
 		return decodeAs[ReplaceShard](b)
 	case TypeMarkDeleted:
 		return decodeAs[MarkDeleted](b)
+	case TypeMarkLost:
+		return decodeAs[MarkLost](b)
+	case TypeMarkSound:
+		return decodeAs[MarkSound](b)
+	case TypeChangeDevices:
+		return decodeAs[ChangeDevices](b)
+	case TypeRemoveServer:
+		return decodeAs[RemoveServer](b)
 	}
 	return nil, errs.New(errs.Version, "decode command", "unknown command type %d", typ).
 		WithHint("start a newer program on this server")

@@ -47,6 +47,10 @@ func samples() []Command {
 		MarkFinalized{ID: 1, Segments: []layout.SegmentID{2}},
 		ReplaceShard{ID: 1, Segment: 2, Shard: 3, Generation: 4, Device: 5},
 		MarkDeleted{ID: 1, Segments: []layout.SegmentID{2}},
+		MarkLost{ID: 1, Shards: []ShardAt{{Segment: 2, Shard: 3, Generation: 4}}},
+		MarkSound{ID: 1, Shards: []ShardAt{{Segment: 2, Shard: 3, Generation: 4}}},
+		ChangeDevices{ID: 1, Devices: []layout.DeviceID{2, 3}, Change: GiveUpDevice, Registered: 4},
+		RemoveServer{ID: 1, Server: 2},
 	}
 }
 
@@ -65,8 +69,8 @@ func TestEveryCommandRoundTrips(t *testing.T) {
 		}
 		seen[want.Type()] = true
 	}
-	if len(seen) != int(TypeMarkDeleted) {
-		t.Errorf("%d types have samples, there are %d", len(seen), TypeMarkDeleted)
+	if len(seen) != int(TypeRemoveServer) {
+		t.Errorf("%d types have samples, there are %d", len(seen), TypeRemoveServer)
 	}
 }
 

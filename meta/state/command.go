@@ -30,6 +30,10 @@ const (
 	TypeMarkFinalized    Type = 21
 	TypeReplaceShard     Type = 22
 	TypeMarkDeleted      Type = 23
+	TypeMarkLost         Type = 24
+	TypeMarkSound        Type = 25
+	TypeChangeDevices    Type = 26
+	TypeRemoveServer     Type = 27
 )
 
 // Command is one of the command structs below, by value.
@@ -282,4 +286,53 @@ type ReplaceShard struct {
 type MarkDeleted struct {
 	ID       CommandID          `cbor:"1,keyasint,omitempty"`
 	Segments []layout.SegmentID `cbor:"2,keyasint"`
+}
+
+// ShardAt names a shard at the placement that the sender judged.
+type ShardAt struct {
+	Segment    layout.SegmentID  `cbor:"1,keyasint"`
+	Shard      layout.ShardIndex `cbor:"2,keyasint,omitempty"`
+	Generation layout.Generation `cbor:"3,keyasint"`
+}
+
+// MarkLost records shards of sealed segments that must be made again although
+// their devices live: incomplete, corrupt, or not there. Shards that moved
+// since, and segments that are gone, are passed over.
+type MarkLost struct {
+	ID     CommandID `cbor:"1,keyasint,omitempty"`
+	Shards []ShardAt `cbor:"2,keyasint"`
+}
+
+// MarkSound takes MarkLost back for shards that were repaired in place.
+type MarkSound struct {
+	ID     CommandID `cbor:"1,keyasint,omitempty"`
+	Shards []ShardAt `cbor:"2,keyasint"`
+}
+
+// DeviceChange numbers what ChangeDevices does. Numbers are frozen.
+type DeviceChange uint8
+
+// Changes of devices.
+const (
+	DrainDevice   DeviceChange = 1 // move its shards away; it takes no new ones
+	UndrainDevice DeviceChange = 2 // take Drain back
+	RemoveDevice  DeviceChange = 3 // it will never come back; its shards are lost
+	GiveUpDevice  DeviceChange = 4 // it was gone for too long; its shards are lost unless it comes back
+)
+
+// ChangeDevices changes what devices may be used for. All of them or none.
+type ChangeDevices struct {
+	ID      CommandID         `cbor:"1,keyasint,omitempty"`
+	Devices []layout.DeviceID `cbor:"2,keyasint"`
+	Change  DeviceChange      `cbor:"3,keyasint"`
+	// Registered is, with GiveUpDevice, the life of the server that was judged
+	// (Server.Registered); the command is refused when it registered again since.
+	Registered uint64 `cbor:"4,keyasint,omitempty"`
+}
+
+// RemoveServer forgets a server that is down, and its devices, which hold no
+// shard any more.
+type RemoveServer struct {
+	ID     CommandID       `cbor:"1,keyasint,omitempty"`
+	Server layout.ServerID `cbor:"2,keyasint"`
 }

@@ -25,6 +25,10 @@ func (c RecordRoot) Type() Type       { return TypeRecordRoot }
 func (c MarkFinalized) Type() Type    { return TypeMarkFinalized }
 func (c ReplaceShard) Type() Type     { return TypeReplaceShard }
 func (c MarkDeleted) Type() Type      { return TypeMarkDeleted }
+func (c MarkLost) Type() Type         { return TypeMarkLost }
+func (c MarkSound) Type() Type        { return TypeMarkSound }
+func (c ChangeDevices) Type() Type    { return TypeChangeDevices }
+func (c RemoveServer) Type() Type     { return TypeRemoveServer }
 
 func (c FormCell) CommandID() CommandID         { return c.ID }
 func (c RegisterServer) CommandID() CommandID   { return c.ID }
@@ -49,6 +53,10 @@ func (c RecordRoot) CommandID() CommandID       { return c.ID }
 func (c MarkFinalized) CommandID() CommandID    { return c.ID }
 func (c ReplaceShard) CommandID() CommandID     { return c.ID }
 func (c MarkDeleted) CommandID() CommandID      { return c.ID }
+func (c MarkLost) CommandID() CommandID         { return c.ID }
+func (c MarkSound) CommandID() CommandID        { return c.ID }
+func (c ChangeDevices) CommandID() CommandID    { return c.ID }
+func (c RemoveServer) CommandID() CommandID     { return c.ID }
 
 func (c FormCell) request() Command         { return c }
 func (c RegisterServer) request() Command   { return c }
@@ -73,3 +81,7 @@ func (c RecordRoot) request() Command       { return c }
 func (c MarkFinalized) request() Command    { return c }
 func (c ReplaceShard) request() Command     { return c }
 func (c MarkDeleted) request() Command      { return c }
+func (c MarkLost) request() Command         { return c }
+func (c MarkSound) request() Command        { return c }
+func (c ChangeDevices) request() Command    { return c }
+func (c RemoveServer) request() Command     { return c }

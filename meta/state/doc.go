@@ -21,6 +21,15 @@
 //	               ReleaseLease                 |                     |
 //	                                            +---- MarkDeleted ----+--> gone
 //
+// # A shard's loss
+//
+// A shard is lost when its device is dead, or when MarkLost says so of one whose
+// device lives: it was incomplete when it was finalized, or found corrupt or
+// missing. Finalizing and deleting go on without lost shards. ReplaceShard gives
+// a lost shard another place and generation, MarkSound ends its loss in place.
+// A device that was given up because its server was gone for long is alive again
+// when the server registers, with every shard that was not replaced meanwhile.
+//
 // # An epoch's life
 //
 // AcquireLease begins it. If lower epochs left open data segments, the epoch

@@ -57,7 +57,20 @@ type Device struct {
 	Reserved    uint64             `cbor:"7,keyasint,omitempty"` // promised to shards beyond what is stored
 	Incarnation layout.Incarnation `cbor:"8,keyasint,omitempty"`
 	State       DeviceState        `cbor:"9,keyasint,omitempty"`
+	// Wish is what the administrator wants of it. It outlives the device's
+	// absences, which State does not.
+	Wish DeviceWish `cbor:"10,keyasint,omitempty"`
 }
+
+// DeviceWish is what the administrator wants of a device. Numbers are frozen.
+type DeviceWish uint8
+
+// Wishes. A removed device is dead for ever.
+const (
+	WishNone    DeviceWish = 0
+	WishDrained DeviceWish = 1
+	WishRemoved DeviceWish = 2
+)
 
 // Session is a client's standing with the metadata service.
 type Session struct {
@@ -162,6 +175,9 @@ type Segment struct {
 	// covers of the first root that does not name it; of a map segment the
 	// number of that root.
 	Retired uint64
+	// Lost are shards of a sealed segment that must be made again although their
+	// devices may live. A shard on a dead device is lost too, and not noted here.
+	Lost layout.Mask
 }
 
 // Unsealed tells whether the segment takes, or may soon take, appends.

@@ -89,6 +89,11 @@ type (
 		Shard    layout.ShardKey
 		Old, New Placement
 	}
+	ShardLost       struct{ Shard layout.ShardKey }  // its device lives
+	ShardRepaired   struct{ Shard layout.ShardKey }  // in place
+	DeviceDrained   struct{ Device layout.DeviceID } // by wish; it is emptied from now on
+	DeviceRemoved   struct{ Device layout.DeviceID } // by wish, for ever
+	ServerForgotten struct{ Server layout.ServerID }
 )
 
 func (CellFormed) event()         {}
@@ -118,3 +123,8 @@ func (EpochClosed) event()        {}
 func (RecoveryBlocked) event()    {}
 func (RootRecorded) event()       {}
 func (ShardReplaced) event()      {}
+func (ShardLost) event()          {}
+func (ShardRepaired) event()      {}
+func (DeviceDrained) event()      {}
+func (DeviceRemoved) event()      {}
+func (ServerForgotten) event()    {}

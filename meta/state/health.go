@@ -45,8 +45,8 @@ type Health struct {
 }
 
 // Health counts the segments that hold data by the shards they miss: those on
-// servers that are not up by the predicate, and on devices that are down or
-// dead. It takes the time of the segments on such devices.
+// servers that are not up by the predicate, on devices that are down or dead,
+// and those marked lost. It takes the time of the segments on such devices.
 func (v *View) Health(up func(layout.ServerID) bool) Health {
 	missing := make(map[layout.SegmentID]uint8)
 	v.t.devices.Scan(func(id layout.DeviceID, d *Device) bool {
@@ -54,6 +54,16 @@ func (v *View) Health(up func(layout.ServerID) bool) Health {
 			return true
 		}
 		v.t.byDevice.ascend(uint64(id), 0, func(s uint64) bool { missing[layout.SegmentID(s)]++; return true })
+		return true
+	})
+	v.t.lost.ascend(all, 0, func(id uint64) bool {
+		s := v.t.segment(layout.SegmentID(id))
+		for m := s.Lost; m != 0; m &= m - 1 {
+			i, _ := m.Nth(0)
+			if d, _ := v.t.devices.Get(s.Placements[i].Device); d.State != DeviceDown && d.State != DeviceDead && up(d.Server) {
+				missing[s.ID]++
+			}
+		}
 		return true
 	})
 	var h Health

@@ -11,7 +11,7 @@ import (
 // A segment's record in memory and in snapshots, version 1, frozen. u stands
 // for an unsigned varint in its shortest form:
 //
-//	1  flags: bits 0-2 state, 3 map, 4 a seal or list follows, 5 retired
+//	1  flags: bits 0-2 state, 3 map, 4 a seal or list follows, 5 retired, 6 lost
 //	1  k-1 in the low nibble, m-1 in the high one
 //	u  volume     u  epoch     8  command, little-endian
 //	u  shard length in blocks
@@ -21,6 +21,7 @@ import (
 //	   data shard: u stripes; if not 0: u length in blocks; and if it is not
 //	   the whole list: 16 digest
 //	u  retired, with bit 5
+//	u  lost shards, a bit each, with bit 6
 //
 // So a sealed 4+2 segment takes about 150 bytes. Seals are stored only after
 // they were found to fit, which is what lets parity share one list.
@@ -28,6 +29,7 @@ const (
 	flagMap     = 1 << 3
 	flagSeal    = 1 << 4
 	flagRetired = 1 << 5
+	flagLost    = 1 << 6
 )
 
 func pack(s *Segment) string {
@@ -40,6 +42,9 @@ func pack(s *Segment) string {
 	}
 	if s.Retired != 0 {
 		flags |= flagRetired
+	}
+	if s.Lost != 0 {
+		flags |= flagLost
 	}
 	b := make([]byte, 0, 192)
 	b = append(b, flags, (s.Geometry.K-1)|(s.Geometry.M-1)<<4)
@@ -56,6 +61,9 @@ func pack(s *Segment) string {
 	}
 	if s.Retired != 0 {
 		b = binary.AppendUvarint(b, s.Retired)
+	}
+	if s.Lost != 0 {
+		b = binary.AppendUvarint(b, uint64(s.Lost))
 	}
 	return string(b)
 }
@@ -154,7 +162,7 @@ func parse(id layout.SegmentID, record string) (*Segment, error) {
 	flags, shape := u.byte(), u.byte()
 	s := &Segment{ID: id, State: SegmentState(flags & 7), Map: flags&flagMap != 0,
 		Geometry: layout.Geometry{K: shape&15 + 1, M: shape>>4 + 1}}
-	if u.bad || !s.Geometry.Valid() || s.State > Dropped || flags>>6 != 0 {
+	if u.bad || !s.Geometry.Valid() || s.State > Dropped || flags>>7 != 0 {
 		return nil, badRecord(id)
 	}
 	s.Volume = layout.VolumeID(u.uvarint(mostID))
@@ -174,6 +182,9 @@ func parse(id layout.SegmentID, record string) (*Segment, error) {
 	}
 	if flags&flagRetired != 0 {
 		s.Retired = u.uvarint(mostID)
+	}
+	if flags&flagLost != 0 {
+		s.Lost = layout.Mask(u.uvarint(1<<layout.MaxShards - 1))
 	}
 	if u.bad || u.b != "" {
 		return nil, badRecord(id)
@@ -219,6 +230,9 @@ func (s *Segment) checkRecord() error {
 	if s.Volume == 0 || s.Epoch == 0 || s.ShardLength <= 0 || s.Retired != 0 && s.State < Sealed {
 		return errs.New(errs.Internal, op, "I6: segment %d: volume %d, epoch %d, shard length %d, retired %d while %v",
 			s.ID, s.Volume, s.Epoch, s.ShardLength, s.Retired, s.State)
+	}
+	if s.Lost != 0 && s.State != Sealed && s.State != Finalized || s.Lost>>s.Geometry.Shards() != 0 {
+		return errs.New(errs.Internal, op, "I6: segment %d, %v: shards %b are lost", s.ID, s.State, s.Lost)
 	}
 	for i, p := range s.Placements {
 		if p.Device == 0 || p.Generation == 0 {

@@ -46,6 +46,11 @@ func (v *View) Deletable(after layout.SegmentID, most int) (page []Segment, more
 	return v.page(v.t.deletable, all, after, most)
 }
 
+// Damaged lists finalized segments that are needed and have shards marked lost.
+func (v *View) Damaged(after layout.SegmentID, most int) (page []Segment, more bool) {
+	return v.page(v.t.lost, all, after, most)
+}
+
 func (v *View) page(x index, owner uint64, after layout.SegmentID, most int) (page []Segment, more bool) {
 	most = clampPage(most)
 	x.ascend(owner, uint64(after), func(id uint64) bool {

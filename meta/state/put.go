@@ -111,7 +111,7 @@ func (t *tables) dropSegment(s *Segment, v *Volume) {
 }
 
 // segmentPlaces are the indexes that change with a segment's state.
-func (t *tables) segmentPlaces(s *Segment, v *Volume) (places [5]struct {
+func (t *tables) segmentPlaces(s *Segment, v *Volume) (places [6]struct {
 	in    bool
 	of    index
 	owner uint64
@@ -124,6 +124,7 @@ func (t *tables) segmentPlaces(s *Segment, v *Volume) (places [5]struct {
 	place(2, s.State == Allocated, t.allocated, all)
 	place(3, s.State == Sealed && s.needed(), t.unfinalized, all)
 	place(4, !s.needed(), t.deletable, all)
+	place(5, s.Lost != 0 && s.State == Finalized && s.needed(), t.lost, all)
 	return places
 }
 

@@ -174,7 +174,7 @@ func (g *commander) leader(v *View) Command {
 	servers := v.Servers()
 	server := servers[g.rnd.Intn(len(servers))]
 	removed, _ := v.RemovedVolumes("", "", 0)
-	switch g.rnd.Intn(14) {
+	switch g.rnd.Intn(17) {
 	case 0, 1, 2, 3:
 		return OpenSegments{Segments: ids(v.Allocated(0, 0))}
 	case 4:
@@ -187,9 +187,12 @@ func (g *commander) leader(v *View) Command {
 		return SetServerState{Server: server.ID, Up: g.rnd.Intn(2) == 0, Registered: server.Registered}
 	case 10:
 		return ExpireSession{Session: g.session(v)}
-	case 11:
+	case 11, 16:
 		if len(removed) > 0 && g.rnd.Intn(2) == 0 {
 			return UndeleteVolume{ID: g.id, Volume: VolumeRef{ID: removed[0].ID}}
+		}
+		if len(removed) > 0 && g.rnd.Intn(2) == 0 {
+			return PurgeVolume{Volume: removed[0].ID}
 		}
 		if purged, _ := v.Purged(0, 0); len(purged) > 0 {
 			return MarkDeleted{Segments: ids(v.SegmentsOfVolume(purged[0].ID, 0, 0))}
@@ -197,8 +200,40 @@ func (g *commander) leader(v *View) Command {
 		return PurgeVolume{Volume: layout.VolumeID(1 + g.rnd.Intn(9))}
 	case 12:
 		return g.replace(v)
+	case 13:
+		return g.mark(v)
+	case 14:
+		return g.change(v, server)
 	}
 	return g.register(v)
+}
+
+func (g *commander) mark(v *View) Command {
+	page, _ := v.SegmentsOnDevice(layout.DeviceID(1+g.rnd.Intn(6)), 0, 0)
+	if len(page) == 0 {
+		return RemoveServer{Server: layout.ServerID(1 + g.rnd.Intn(8))}
+	}
+	if d := v.Devices()[0]; g.rnd.Intn(4) == 0 {
+		return UpdateDevices{Devices: []DeviceUpdate{{Device: d.ID, Total: 1 << 30, State: DeviceState(g.rnd.Intn(3))}}}
+	}
+	s := page[g.rnd.Intn(len(page))]
+	shard := g.rnd.Intn(len(s.Placements))
+	list := []ShardAt{{Segment: s.ID, Shard: layout.ShardIndex(shard), Generation: s.Placements[shard].Generation}}
+	if g.rnd.Intn(3) == 0 {
+		return MarkSound{Shards: list}
+	}
+	return MarkLost{Shards: list}
+}
+
+func (g *commander) change(v *View, server Server) Command {
+	c := ChangeDevices{Change: DeviceChange(1 + g.rnd.Intn(4)), Registered: server.Registered}
+	if len(server.Devices) > 0 {
+		c.Devices = append(c.Devices, server.Devices[g.rnd.Intn(len(server.Devices))])
+	}
+	if c.Change == RemoveDevice && g.rnd.Intn(12) > 0 {
+		c.Change = DrainDevice
+	}
+	return c
 }
 
 func (g *commander) replace(v *View) Command {

@@ -185,6 +185,20 @@ func (s *script) command() Command {
 		return MarkFinalized{Segments: s.segments("segments")}
 	case "replace":
 		return ReplaceShard{Segment: layout.SegmentID(s.num("segment")), Shard: layout.ShardIndex(s.num("shard")), Generation: layout.Generation(s.num("generation")), Device: layout.DeviceID(s.num("device"))}
+	case "lost", "sound":
+		list := []ShardAt{{Segment: layout.SegmentID(s.num("segment")), Shard: layout.ShardIndex(s.num("shard")), Generation: layout.Generation(s.num("generation"))}}
+		if s.d.Cmd == "lost" {
+			return MarkLost{Shards: list}
+		}
+		return MarkSound{Shards: list}
+	case "change-devices":
+		c := ChangeDevices{Change: DeviceChange(s.num("change")), Registered: s.num("registered")}
+		for _, n := range s.nums("devices") {
+			c.Devices = append(c.Devices, layout.DeviceID(n))
+		}
+		return c
+	case "remove-server":
+		return RemoveServer{Server: layout.ServerID(s.num("server"))}
 	case "deleted":
 		return MarkDeleted{Segments: s.segments("segments")}
 	}

@@ -195,7 +195,11 @@ func (c DropSegments) apply(t *tables, r *Result) error {
 
 // setDropped gives a segment up: nothing that it holds counts.
 func (t *tables) setDropped(s *Segment, v *Volume, r *Result) {
-	s.State, s.Listed, s.Seal = Dropped, false, Seal{}
+	s.State, s.Listed, s.Seal, s.Lost = Dropped, false, Seal{}, 0
 	t.putSegment(s, v)
 	r.emit(SegmentDropped{Segment: s.ID})
 }
+
+// Needed tells whether anything still names the segment. What a purged volume
+// holds is not needed either, which its record tells.
+func (s *Segment) Needed() bool { return s.needed() }

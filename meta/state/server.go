@@ -105,12 +105,23 @@ func (t *tables) registerDevice(server layout.ServerID, report DeviceReport, r *
 	}
 	d.Server, d.Path, d.Incarnation = server, report.Path, report.Incarnation
 	d.Total, d.Used, d.Reserved = report.Total, report.Used, report.Reserved
-	if state := report.State; d.State != state && d.State != DeviceDraining && d.State != DeviceDead {
+	if state := d.wished(report.State); d.State != state {
 		r.emit(DeviceStateChanged{Device: d.ID, Old: d.State, New: state})
 		d.State = state
 	}
 	t.putDevice(&d)
 	return d.ID
+}
+
+// wished is the state of a device that reports one, under the administrator's wish.
+func (d *Device) wished(reported DeviceState) DeviceState {
+	switch {
+	case d.Wish == WishRemoved:
+		return DeviceDead
+	case d.Wish == WishDrained && (reported == DeviceUp || reported == DeviceLimping):
+		return DeviceDraining
+	}
+	return reported
 }
 
 // takeDevice removes a device that moved from its old server's list.

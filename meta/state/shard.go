@@ -42,7 +42,8 @@ func (c ReplaceShard) apply(t *tables, r *Result) error {
 	if s == nil || int(c.Shard) >= len(s.Placements) {
 		return errs.New(errs.NotFound, op, "there is no such shard").WithHint("delete the new copy")
 	}
-	if _, ok := t.devices.Get(c.Device); !ok {
+	d, ok := t.devices.Get(c.Device)
+	if !ok {
 		return errs.New(errs.NotFound, op, "device %d is not known", c.Device)
 	}
 	r.Volume = s.Volume
@@ -55,6 +56,9 @@ func (c ReplaceShard) apply(t *tables, r *Result) error {
 		return errs.New(errs.StaleGeneration, op, "it is at generation %d on device %d, not at %d", was.Generation, was.Device, c.Generation).
 			WithHint("another rebuild was first: delete the new copy")
 	}
+	if d.State == DeviceDead {
+		return errs.New(errs.Conflict, op, "device %d is dead", c.Device).WithHint("choose another device")
+	}
 	if s.State != Finalized {
 		return errs.New(errs.Conflict, op, "the segment is %v: only finalized shards are sources", s.State)
 	}
@@ -63,6 +67,7 @@ func (c ReplaceShard) apply(t *tables, r *Result) error {
 	}
 	v := t.volume(s.Volume)
 	s.Placements[c.Shard] = now
+	s.Lost = s.Lost.Without(c.Shard)
 	t.putSegment(s, v)
 	t.putVolume(v)
 	r.emit(ShardReplaced{Shard: layout.ShardKey{Segment: c.Segment, Shard: c.Shard}, Old: was, New: now})

@@ -39,6 +39,7 @@ type tables struct {
 	allocated   index // all: segments whose shards are being created
 	unfinalized index // all: sealed segments that are needed and not finalized
 	deletable   index // all: segments that are dropped or no longer needed
+	lost        index // all: finalized segments that are needed and have shards marked lost
 	purged      index // all: volumes being deleted for ever
 	orphaned    index // all: volumes without a holder that have unsealed segments
 }
@@ -77,7 +78,7 @@ func newTables() *tables {
 
 func (t *tables) indexes() []*index {
 	return []*index{&t.byVolume, &t.byDevice, &t.unsealed, &t.replayed, &t.held,
-		&t.allocated, &t.unfinalized, &t.deletable, &t.purged, &t.orphaned}
+		&t.allocated, &t.unfinalized, &t.deletable, &t.lost, &t.purged, &t.orphaned}
 }
 
 // clone gives tables that no longer change with t. O(1).

@@ -60,7 +60,7 @@ func (v *View) VolumeByName(tenant, name string) (Volume, bool) {
 // Resolve finds the volume that a reference names: removed ones by id alone,
 // purged ones never. The error is NotFound.
 func (v *View) Resolve(ref VolumeRef) (Volume, error) {
-	found, err := v.t.resolve("find volume", ref)
+	found, err := v.t.resolve("look up volume", ref)
 	if err != nil {
 		return Volume{}, err
 	}
@@ -142,3 +142,6 @@ func values[K key, V any](m *btree.Map[K, *V]) []V {
 	m.Scan(func(_ K, p *V) bool { out = append(out, *p); return true })
 	return out
 }
+
+// LastSegment is the highest id of a segment handed out so far.
+func (v *View) LastSegment() layout.SegmentID { return v.t.last.Segment }

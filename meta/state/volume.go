@@ -98,8 +98,11 @@ func (t *tables) geometryFor(op string, want layout.Geometry) (layout.Geometry, 
 		want = layout.Geometry{K: 1, M: 1}
 	}
 	if want.Shards() > width {
-		return want, errs.New(errs.InvalidArgument, op, "geometry %v needs %d %s, the cell has %d", want, want.Shards(), what, width).
-			WithHint("choose a smaller geometry or add %s", what)
+		refused := errs.New(errs.InvalidArgument, op, "geometry %v needs %d %s, the cell has %d", want, want.Shards(), what, width)
+		if want == (layout.Geometry{K: 1, M: 1}) {
+			return want, refused.WithHint("it is the smallest geometry: add %s", what)
+		}
+		return want, refused.WithHint("choose a smaller geometry or add %s", what)
 	}
 	return want, nil
 }

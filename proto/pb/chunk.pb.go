@@ -1202,6 +1202,612 @@ func (x *DeviceStatus) GetBadFrames() uint64 {
 	return 0
 }
 
+type RebuildShardsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        []*RebuildShard        `protobuf:"bytes,1,rep,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuildShardsRequest) Reset() {
+	*x = RebuildShardsRequest{}
+	mi := &file_chunk_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildShardsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildShardsRequest) ProtoMessage() {}
+
+func (x *RebuildShardsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildShardsRequest.ProtoReflect.Descriptor instead.
+func (*RebuildShardsRequest) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RebuildShardsRequest) GetShards() []*RebuildShard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+type RebuildShard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        *ShardSpec             `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`                   // with the new generation; in place: the present one
+	InPlace       bool                   `protobuf:"varint,2,opt,name=in_place,json=inPlace,proto3" json:"in_place,omitempty"` // put the shard's bytes right where they are
+	Seal          *Seal                  `protobuf:"bytes,3,opt,name=seal,proto3" json:"seal,omitempty"`
+	Sources       []*RebuildSource       `protobuf:"bytes,4,rep,name=sources,proto3" json:"sources,omitempty"` // whole ones first
+	Urgent        bool                   `protobuf:"varint,5,opt,name=urgent,proto3" json:"urgent,omitempty"`  // no shard more may be lost: no ceiling
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuildShard) Reset() {
+	*x = RebuildShard{}
+	mi := &file_chunk_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildShard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildShard) ProtoMessage() {}
+
+func (x *RebuildShard) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildShard.ProtoReflect.Descriptor instead.
+func (*RebuildShard) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RebuildShard) GetTarget() *ShardSpec {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *RebuildShard) GetInPlace() bool {
+	if x != nil {
+		return x.InPlace
+	}
+	return false
+}
+
+func (x *RebuildShard) GetSeal() *Seal {
+	if x != nil {
+		return x.Seal
+	}
+	return nil
+}
+
+func (x *RebuildShard) GetSources() []*RebuildSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+func (x *RebuildShard) GetUrgent() bool {
+	if x != nil {
+		return x.Urgent
+	}
+	return false
+}
+
+// RebuildSource is a shard that can be read; one of the target's own index is
+// the old copy.
+type RebuildSource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Generation    uint32                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Device        uint64                 `protobuf:"varint,3,opt,name=device,proto3" json:"device,omitempty"`
+	DataAddress   string                 `protobuf:"bytes,4,opt,name=data_address,json=dataAddress,proto3" json:"data_address,omitempty"`
+	Doubtful      bool                   `protobuf:"varint,5,opt,name=doubtful,proto3" json:"doubtful,omitempty"` // marked lost: a part of it may be good
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuildSource) Reset() {
+	*x = RebuildSource{}
+	mi := &file_chunk_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildSource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildSource) ProtoMessage() {}
+
+func (x *RebuildSource) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildSource.ProtoReflect.Descriptor instead.
+func (*RebuildSource) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RebuildSource) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *RebuildSource) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *RebuildSource) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *RebuildSource) GetDataAddress() string {
+	if x != nil {
+		return x.DataAddress
+	}
+	return ""
+}
+
+func (x *RebuildSource) GetDoubtful() bool {
+	if x != nil {
+		return x.Doubtful
+	}
+	return false
+}
+
+type RebuildShardsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*RebuiltShard        `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuildShardsReply) Reset() {
+	*x = RebuildShardsReply{}
+	mi := &file_chunk_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildShardsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildShardsReply) ProtoMessage() {}
+
+func (x *RebuildShardsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildShardsReply.ProtoReflect.Descriptor instead.
+func (*RebuildShardsReply) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *RebuildShardsReply) GetResults() []*RebuiltShard {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+type RebuiltShard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *ShardResult           `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	ReadBytes     uint64                 `protobuf:"varint,2,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	WrittenBytes  uint64                 `protobuf:"varint,3,opt,name=written_bytes,json=writtenBytes,proto3" json:"written_bytes,omitempty"`
+	Stripes       uint32                 `protobuf:"varint,4,opt,name=stripes,proto3" json:"stripes,omitempty"` // of which bytes or headers were written
+	Bad           []*ShardRef            `protobuf:"bytes,5,rep,name=bad,proto3" json:"bad,omitempty"`          // sources in which wrong bytes were found
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuiltShard) Reset() {
+	*x = RebuiltShard{}
+	mi := &file_chunk_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuiltShard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuiltShard) ProtoMessage() {}
+
+func (x *RebuiltShard) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuiltShard.ProtoReflect.Descriptor instead.
+func (*RebuiltShard) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RebuiltShard) GetResult() *ShardResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *RebuiltShard) GetReadBytes() uint64 {
+	if x != nil {
+		return x.ReadBytes
+	}
+	return 0
+}
+
+func (x *RebuiltShard) GetWrittenBytes() uint64 {
+	if x != nil {
+		return x.WrittenBytes
+	}
+	return 0
+}
+
+func (x *RebuiltShard) GetStripes() uint32 {
+	if x != nil {
+		return x.Stripes
+	}
+	return 0
+}
+
+func (x *RebuiltShard) GetBad() []*ShardRef {
+	if x != nil {
+		return x.Bad
+	}
+	return nil
+}
+
+type ScrubRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         bool                   `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"` // begin a cycle now, as fast as the ceiling allows
+	Deep          bool                   `protobuf:"varint,2,opt,name=deep,proto3" json:"deep,omitempty"`   // and compare parity
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScrubRequest) Reset() {
+	*x = ScrubRequest{}
+	mi := &file_chunk_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScrubRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScrubRequest) ProtoMessage() {}
+
+func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScrubRequest.ProtoReflect.Descriptor instead.
+func (*ScrubRequest) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ScrubRequest) GetStart() bool {
+	if x != nil {
+		return x.Start
+	}
+	return false
+}
+
+func (x *ScrubRequest) GetDeep() bool {
+	if x != nil {
+		return x.Deep
+	}
+	return false
+}
+
+type ScrubReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Devices       []*ScrubDevice         `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScrubReply) Reset() {
+	*x = ScrubReply{}
+	mi := &file_chunk_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScrubReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScrubReply) ProtoMessage() {}
+
+func (x *ScrubReply) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScrubReply.ProtoReflect.Descriptor instead.
+func (*ScrubReply) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ScrubReply) GetDevices() []*ScrubDevice {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+type ScrubDevice struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Device         uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Running        bool                   `protobuf:"varint,2,opt,name=running,proto3" json:"running,omitempty"`
+	Deep           bool                   `protobuf:"varint,3,opt,name=deep,proto3" json:"deep,omitempty"`
+	Shards         uint64                 `protobuf:"varint,4,opt,name=shards,proto3" json:"shards,omitempty"` // checked in this cycle
+	Bytes          uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	TotalShards    uint64                 `protobuf:"varint,6,opt,name=total_shards,json=totalShards,proto3" json:"total_shards,omitempty"` // to check in this cycle
+	TotalBytes     uint64                 `protobuf:"varint,7,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	Cycles         uint64                 `protobuf:"varint,8,opt,name=cycles,proto3" json:"cycles,omitempty"`                                        // completed since the start
+	Found          uint64                 `protobuf:"varint,9,opt,name=found,proto3" json:"found,omitempty"`                                          // shards with wrong bytes, since the start
+	ParityCompared uint64                 `protobuf:"varint,10,opt,name=parity_compared,json=parityCompared,proto3" json:"parity_compared,omitempty"` // bytes of parity compared by deep cycles
+	Findings       []*ScrubFinding        `protobuf:"bytes,11,rep,name=findings,proto3" json:"findings,omitempty"`                                    // the latest
+	EtaS           uint64                 `protobuf:"varint,12,opt,name=eta_s,json=etaS,proto3" json:"eta_s,omitempty"`                               // until the cycle's end
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ScrubDevice) Reset() {
+	*x = ScrubDevice{}
+	mi := &file_chunk_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScrubDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScrubDevice) ProtoMessage() {}
+
+func (x *ScrubDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScrubDevice.ProtoReflect.Descriptor instead.
+func (*ScrubDevice) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ScrubDevice) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *ScrubDevice) GetDeep() bool {
+	if x != nil {
+		return x.Deep
+	}
+	return false
+}
+
+func (x *ScrubDevice) GetShards() uint64 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetTotalShards() uint64 {
+	if x != nil {
+		return x.TotalShards
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetTotalBytes() uint64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetCycles() uint64 {
+	if x != nil {
+		return x.Cycles
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetFound() uint64 {
+	if x != nil {
+		return x.Found
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetParityCompared() uint64 {
+	if x != nil {
+		return x.ParityCompared
+	}
+	return 0
+}
+
+func (x *ScrubDevice) GetFindings() []*ScrubFinding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *ScrubDevice) GetEtaS() uint64 {
+	if x != nil {
+		return x.EtaS
+	}
+	return 0
+}
+
+type ScrubFinding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         *ShardRef              `protobuf:"bytes,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Offset        uint64                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScrubFinding) Reset() {
+	*x = ScrubFinding{}
+	mi := &file_chunk_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScrubFinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScrubFinding) ProtoMessage() {}
+
+func (x *ScrubFinding) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScrubFinding.ProtoReflect.Descriptor instead.
+func (*ScrubFinding) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ScrubFinding) GetShard() *ShardRef {
+	if x != nil {
+		return x.Shard
+	}
+	return nil
+}
+
+func (x *ScrubFinding) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ScrubFinding) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 var File_chunk_proto protoreflect.FileDescriptor
 
 const file_chunk_proto_rawDesc = "" +
@@ -1289,7 +1895,57 @@ const file_chunk_proto_rawDesc = "" +
 	"bytes_read\x18\n" +
 	" \x01(\x04R\tbytesRead\x12\x1d\n" +
 	"\n" +
-	"bad_frames\x18\v \x01(\x04R\tbadFrames2\x84\x04\n" +
+	"bad_frames\x18\v \x01(\x04R\tbadFrames\"G\n" +
+	"\x14RebuildShardsRequest\x12/\n" +
+	"\x06shards\x18\x01 \x03(\v2\x17.strake.v1.RebuildShardR\x06shards\"\xc8\x01\n" +
+	"\fRebuildShard\x12,\n" +
+	"\x06target\x18\x01 \x01(\v2\x14.strake.v1.ShardSpecR\x06target\x12\x19\n" +
+	"\bin_place\x18\x02 \x01(\bR\ainPlace\x12#\n" +
+	"\x04seal\x18\x03 \x01(\v2\x0f.strake.v1.SealR\x04seal\x122\n" +
+	"\asources\x18\x04 \x03(\v2\x18.strake.v1.RebuildSourceR\asources\x12\x16\n" +
+	"\x06urgent\x18\x05 \x01(\bR\x06urgent\"\x9c\x01\n" +
+	"\rRebuildSource\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\rR\n" +
+	"generation\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\x04R\x06device\x12!\n" +
+	"\fdata_address\x18\x04 \x01(\tR\vdataAddress\x12\x1a\n" +
+	"\bdoubtful\x18\x05 \x01(\bR\bdoubtful\"G\n" +
+	"\x12RebuildShardsReply\x121\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.strake.v1.RebuiltShardR\aresults\"\xc3\x01\n" +
+	"\fRebuiltShard\x12.\n" +
+	"\x06result\x18\x01 \x01(\v2\x16.strake.v1.ShardResultR\x06result\x12\x1d\n" +
+	"\n" +
+	"read_bytes\x18\x02 \x01(\x04R\treadBytes\x12#\n" +
+	"\rwritten_bytes\x18\x03 \x01(\x04R\fwrittenBytes\x12\x18\n" +
+	"\astripes\x18\x04 \x01(\rR\astripes\x12%\n" +
+	"\x03bad\x18\x05 \x03(\v2\x13.strake.v1.ShardRefR\x03bad\"8\n" +
+	"\fScrubRequest\x12\x14\n" +
+	"\x05start\x18\x01 \x01(\bR\x05start\x12\x12\n" +
+	"\x04deep\x18\x02 \x01(\bR\x04deep\">\n" +
+	"\n" +
+	"ScrubReply\x120\n" +
+	"\adevices\x18\x01 \x03(\v2\x16.strake.v1.ScrubDeviceR\adevices\"\xe6\x02\n" +
+	"\vScrubDevice\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x18\n" +
+	"\arunning\x18\x02 \x01(\bR\arunning\x12\x12\n" +
+	"\x04deep\x18\x03 \x01(\bR\x04deep\x12\x16\n" +
+	"\x06shards\x18\x04 \x01(\x04R\x06shards\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12!\n" +
+	"\ftotal_shards\x18\x06 \x01(\x04R\vtotalShards\x12\x1f\n" +
+	"\vtotal_bytes\x18\a \x01(\x04R\n" +
+	"totalBytes\x12\x16\n" +
+	"\x06cycles\x18\b \x01(\x04R\x06cycles\x12\x14\n" +
+	"\x05found\x18\t \x01(\x04R\x05found\x12'\n" +
+	"\x0fparity_compared\x18\n" +
+	" \x01(\x04R\x0eparityCompared\x123\n" +
+	"\bfindings\x18\v \x03(\v2\x17.strake.v1.ScrubFindingR\bfindings\x12\x13\n" +
+	"\x05eta_s\x18\f \x01(\x04R\x04etaS\"k\n" +
+	"\fScrubFinding\x12)\n" +
+	"\x05shard\x18\x01 \x01(\v2\x13.strake.v1.ShardRefR\x05shard\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage2\x8e\x05\n" +
 	"\x05Chunk\x12L\n" +
 	"\fCreateShards\x12\x1e.strake.v1.CreateShardsRequest\x1a\x1c.strake.v1.CreateShardsReply\x129\n" +
 	"\x05Fence\x12\x17.strake.v1.FenceRequest\x1a\x15.strake.v1.FenceReply0\x01\x12@\n" +
@@ -1297,7 +1953,9 @@ const file_chunk_proto_rawDesc = "" +
 	"\fDeleteShards\x12\x1e.strake.v1.DeleteShardsRequest\x1a\x1c.strake.v1.DeleteShardsReply\x12F\n" +
 	"\n" +
 	"StatShards\x12\x1c.strake.v1.StatShardsRequest\x1a\x1a.strake.v1.StatShardsReply\x12O\n" +
-	"\rRecoverVolume\x12\x1f.strake.v1.RecoverVolumeRequest\x1a\x1d.strake.v1.RecoverVolumeReply\x12I\n" +
+	"\rRecoverVolume\x12\x1f.strake.v1.RecoverVolumeRequest\x1a\x1d.strake.v1.RecoverVolumeReply\x12O\n" +
+	"\rRebuildShards\x12\x1f.strake.v1.RebuildShardsRequest\x1a\x1d.strake.v1.RebuildShardsReply\x127\n" +
+	"\x05Scrub\x12\x17.strake.v1.ScrubRequest\x1a\x15.strake.v1.ScrubReply\x12I\n" +
 	"\vChunkStatus\x12\x1d.strake.v1.ChunkStatusRequest\x1a\x1b.strake.v1.ChunkStatusReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
 
 var (
@@ -1312,7 +1970,7 @@ func file_chunk_proto_rawDescGZIP() []byte {
 	return file_chunk_proto_rawDescData
 }
 
-var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_chunk_proto_goTypes = []any{
 	(*ShardSpec)(nil),            // 0: strake.v1.ShardSpec
 	(*ShardResult)(nil),          // 1: strake.v1.ShardResult
@@ -1334,48 +1992,72 @@ var file_chunk_proto_goTypes = []any{
 	(*ChunkStatusRequest)(nil),   // 17: strake.v1.ChunkStatusRequest
 	(*ChunkStatusReply)(nil),     // 18: strake.v1.ChunkStatusReply
 	(*DeviceStatus)(nil),         // 19: strake.v1.DeviceStatus
-	(*ShardRef)(nil),             // 20: strake.v1.ShardRef
-	(*Geometry)(nil),             // 21: strake.v1.Geometry
-	(*ShardSeal)(nil),            // 22: strake.v1.ShardSeal
+	(*RebuildShardsRequest)(nil), // 20: strake.v1.RebuildShardsRequest
+	(*RebuildShard)(nil),         // 21: strake.v1.RebuildShard
+	(*RebuildSource)(nil),        // 22: strake.v1.RebuildSource
+	(*RebuildShardsReply)(nil),   // 23: strake.v1.RebuildShardsReply
+	(*RebuiltShard)(nil),         // 24: strake.v1.RebuiltShard
+	(*ScrubRequest)(nil),         // 25: strake.v1.ScrubRequest
+	(*ScrubReply)(nil),           // 26: strake.v1.ScrubReply
+	(*ScrubDevice)(nil),          // 27: strake.v1.ScrubDevice
+	(*ScrubFinding)(nil),         // 28: strake.v1.ScrubFinding
+	(*ShardRef)(nil),             // 29: strake.v1.ShardRef
+	(*Geometry)(nil),             // 30: strake.v1.Geometry
+	(*ShardSeal)(nil),            // 31: strake.v1.ShardSeal
+	(*Seal)(nil),                 // 32: strake.v1.Seal
 }
 var file_chunk_proto_depIdxs = []int32{
-	20, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
-	21, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
-	20, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
+	29, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
+	30, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
+	29, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
 	0,  // 3: strake.v1.CreateShardsRequest.shards:type_name -> strake.v1.ShardSpec
 	1,  // 4: strake.v1.CreateShardsReply.results:type_name -> strake.v1.ShardResult
-	20, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
-	20, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
+	29, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
+	29, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
 	6,  // 7: strake.v1.FenceReply.stripes:type_name -> strake.v1.FencedStripe
 	8,  // 8: strake.v1.FinalizeRequest.shards:type_name -> strake.v1.FinalizeShard
-	20, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
-	22, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
+	29, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
+	31, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
 	1,  // 11: strake.v1.FinalizeReply.results:type_name -> strake.v1.ShardResult
-	20, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
+	29, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
 	1,  // 13: strake.v1.DeleteShardsReply.results:type_name -> strake.v1.ShardResult
-	20, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
-	20, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
+	29, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
+	29, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
 	13, // 16: strake.v1.StatShardsReply.shards:type_name -> strake.v1.ShardStat
 	19, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
-	2,  // 18: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
-	4,  // 19: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
-	7,  // 20: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
-	10, // 21: strake.v1.Chunk.DeleteShards:input_type -> strake.v1.DeleteShardsRequest
-	12, // 22: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
-	15, // 23: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
-	17, // 24: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
-	3,  // 25: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
-	5,  // 26: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
-	9,  // 27: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
-	11, // 28: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
-	14, // 29: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
-	16, // 30: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
-	18, // 31: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	21, // 18: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
+	0,  // 19: strake.v1.RebuildShard.target:type_name -> strake.v1.ShardSpec
+	32, // 20: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
+	22, // 21: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
+	24, // 22: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
+	1,  // 23: strake.v1.RebuiltShard.result:type_name -> strake.v1.ShardResult
+	29, // 24: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
+	27, // 25: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
+	28, // 26: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
+	29, // 27: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
+	2,  // 28: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
+	4,  // 29: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
+	7,  // 30: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
+	10, // 31: strake.v1.Chunk.DeleteShards:input_type -> strake.v1.DeleteShardsRequest
+	12, // 32: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
+	15, // 33: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
+	20, // 34: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
+	25, // 35: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
+	17, // 36: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
+	3,  // 37: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
+	5,  // 38: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
+	9,  // 39: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
+	11, // 40: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
+	14, // 41: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
+	16, // 42: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
+	23, // 43: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
+	26, // 44: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
+	18, // 45: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
+	37, // [37:46] is the sub-list for method output_type
+	28, // [28:37] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_chunk_proto_init() }
@@ -1390,7 +2072,7 @@ func file_chunk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,8 @@ const (
 	Chunk_DeleteShards_FullMethodName  = "/strake.v1.Chunk/DeleteShards"
 	Chunk_StatShards_FullMethodName    = "/strake.v1.Chunk/StatShards"
 	Chunk_RecoverVolume_FullMethodName = "/strake.v1.Chunk/RecoverVolume"
+	Chunk_RebuildShards_FullMethodName = "/strake.v1.Chunk/RebuildShards"
+	Chunk_Scrub_FullMethodName         = "/strake.v1.Chunk/Scrub"
 	Chunk_ChunkStatus_FullMethodName   = "/strake.v1.Chunk/ChunkStatus"
 )
 
@@ -47,6 +49,13 @@ type ChunkClient interface {
 	// RecoverVolume asks this server's janitor to recover and seal a volume whose
 	// writer is gone.
 	RecoverVolume(ctx context.Context, in *RecoverVolumeRequest, opts ...grpc.CallOption) (*RecoverVolumeReply, error)
+	// RebuildShards makes shards of finalized segments again on this server, from
+	// the other shards, and answers when each is durable, verified against its seal
+	// and finalized. Nothing reads it before the metadata service has its place.
+	// The call's end ends the work; a repeat goes on with what is there.
+	RebuildShards(ctx context.Context, in *RebuildShardsRequest, opts ...grpc.CallOption) (*RebuildShardsReply, error)
+	// Scrub starts a cycle, or tells how the cycles stand.
+	Scrub(ctx context.Context, in *ScrubRequest, opts ...grpc.CallOption) (*ScrubReply, error)
 	ChunkStatus(ctx context.Context, in *ChunkStatusRequest, opts ...grpc.CallOption) (*ChunkStatusReply, error)
 }
 
@@ -127,6 +136,26 @@ func (c *chunkClient) RecoverVolume(ctx context.Context, in *RecoverVolumeReques
 	return out, nil
 }
 
+func (c *chunkClient) RebuildShards(ctx context.Context, in *RebuildShardsRequest, opts ...grpc.CallOption) (*RebuildShardsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebuildShardsReply)
+	err := c.cc.Invoke(ctx, Chunk_RebuildShards_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *chunkClient) Scrub(ctx context.Context, in *ScrubRequest, opts ...grpc.CallOption) (*ScrubReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ScrubReply)
+	err := c.cc.Invoke(ctx, Chunk_Scrub_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *chunkClient) ChunkStatus(ctx context.Context, in *ChunkStatusRequest, opts ...grpc.CallOption) (*ChunkStatusReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ChunkStatusReply)
@@ -154,6 +183,13 @@ type ChunkServer interface {
 	// RecoverVolume asks this server's janitor to recover and seal a volume whose
 	// writer is gone.
 	RecoverVolume(context.Context, *RecoverVolumeRequest) (*RecoverVolumeReply, error)
+	// RebuildShards makes shards of finalized segments again on this server, from
+	// the other shards, and answers when each is durable, verified against its seal
+	// and finalized. Nothing reads it before the metadata service has its place.
+	// The call's end ends the work; a repeat goes on with what is there.
+	RebuildShards(context.Context, *RebuildShardsRequest) (*RebuildShardsReply, error)
+	// Scrub starts a cycle, or tells how the cycles stand.
+	Scrub(context.Context, *ScrubRequest) (*ScrubReply, error)
 	ChunkStatus(context.Context, *ChunkStatusRequest) (*ChunkStatusReply, error)
 	mustEmbedUnimplementedChunkServer()
 }
@@ -182,6 +218,12 @@ func (UnimplementedChunkServer) StatShards(context.Context, *StatShardsRequest) 
 }
 func (UnimplementedChunkServer) RecoverVolume(context.Context, *RecoverVolumeRequest) (*RecoverVolumeReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecoverVolume not implemented")
+}
+func (UnimplementedChunkServer) RebuildShards(context.Context, *RebuildShardsRequest) (*RebuildShardsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RebuildShards not implemented")
+}
+func (UnimplementedChunkServer) Scrub(context.Context, *ScrubRequest) (*ScrubReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Scrub not implemented")
 }
 func (UnimplementedChunkServer) ChunkStatus(context.Context, *ChunkStatusRequest) (*ChunkStatusReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ChunkStatus not implemented")
@@ -308,6 +350,42 @@ func _Chunk_RecoverVolume_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Chunk_RebuildShards_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RebuildShardsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChunkServer).RebuildShards(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Chunk_RebuildShards_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChunkServer).RebuildShards(ctx, req.(*RebuildShardsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Chunk_Scrub_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ScrubRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChunkServer).Scrub(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Chunk_Scrub_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChunkServer).Scrub(ctx, req.(*ScrubRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Chunk_ChunkStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ChunkStatusRequest)
 	if err := dec(in); err != nil {
@@ -352,6 +430,14 @@ var Chunk_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RecoverVolume",
 			Handler:    _Chunk_RecoverVolume_Handler,
+		},
+		{
+			MethodName: "RebuildShards",
+			Handler:    _Chunk_RebuildShards_Handler,
+		},
+		{
+			MethodName: "Scrub",
+			Handler:    _Chunk_Scrub_Handler,
 		},
 		{
 			MethodName: "ChunkStatus",

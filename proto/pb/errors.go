@@ -3,6 +3,7 @@ package pb
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -54,7 +55,16 @@ func FromStatus(err error) error {
 	case codes.Unimplemented:
 		return errs.New(errs.Version, "", "%s", st.Message())
 	}
-	return errs.New(errs.Unavailable, "", "%s", st.Message())
+	return errs.New(errs.Unavailable, "", "%s", plain(st.Message()))
+}
+
+// plain takes gRPC's words off a failure to connect: what the socket said stays.
+func plain(message string) string {
+	_, said, found := strings.Cut(message, "Error while dialing: ")
+	if !found {
+		return message
+	}
+	return strings.TrimSuffix(said, `"`)
 }
 
 func code(k errs.Kind) codes.Code {

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"strake/internal/errs"
 )
 
@@ -16,6 +19,17 @@ func TestTypedErrorSurvivesAStatus(t *testing.T) {
 	}
 	if out.Kind != errs.NotLeader || out.Leader != in.Leader || out.Hint != in.Hint || out.Error() != in.Error() {
 		t.Fatalf("got %+v, want %+v", out, in)
+	}
+}
+
+func TestAFailureToConnectIsToldPlainly(t *testing.T) {
+	const said = `dial tcp 127.0.0.1:1: connect: connection refused`
+	err := FromStatus(status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: `+said+`"`))
+	if err.Error() != said || errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("got %v, %v", errs.KindOf(err), err)
+	}
+	if got := FromStatus(status.Error(codes.Unavailable, "closing")).Error(); got != "closing" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -77,6 +77,58 @@ func (SessionEvent_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_meta_proto_rawDescGZIP(), []int{20, 0}
 }
 
+type ChangeDevicesRequest_Change int32
+
+const (
+	ChangeDevicesRequest_NONE    ChangeDevicesRequest_Change = 0
+	ChangeDevicesRequest_DRAIN   ChangeDevicesRequest_Change = 1
+	ChangeDevicesRequest_UNDRAIN ChangeDevicesRequest_Change = 2
+	ChangeDevicesRequest_REMOVE  ChangeDevicesRequest_Change = 3
+)
+
+// Enum value maps for ChangeDevicesRequest_Change.
+var (
+	ChangeDevicesRequest_Change_name = map[int32]string{
+		0: "NONE",
+		1: "DRAIN",
+		2: "UNDRAIN",
+		3: "REMOVE",
+	}
+	ChangeDevicesRequest_Change_value = map[string]int32{
+		"NONE":    0,
+		"DRAIN":   1,
+		"UNDRAIN": 2,
+		"REMOVE":  3,
+	}
+)
+
+func (x ChangeDevicesRequest_Change) Enum() *ChangeDevicesRequest_Change {
+	p := new(ChangeDevicesRequest_Change)
+	*p = x
+	return p
+}
+
+func (x ChangeDevicesRequest_Change) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ChangeDevicesRequest_Change) Descriptor() protoreflect.EnumDescriptor {
+	return file_meta_proto_enumTypes[1].Descriptor()
+}
+
+func (ChangeDevicesRequest_Change) Type() protoreflect.EnumType {
+	return &file_meta_proto_enumTypes[1]
+}
+
+func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ChangeDevicesRequest_Change.Descriptor instead.
+func (ChangeDevicesRequest_Change) EnumDescriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{69, 0}
+}
+
 type PeekRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4204,6 +4256,674 @@ func (*ReportShardsReply) Descriptor() ([]byte, []int) {
 	return file_meta_proto_rawDescGZIP(), []int{64}
 }
 
+type CheckShardsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        uint64                 `protobuf:"varint,1,opt,name=server,proto3" json:"server,omitempty"`
+	Shards        []*ShardRef            `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckShardsRequest) Reset() {
+	*x = CheckShardsRequest{}
+	mi := &file_meta_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckShardsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckShardsRequest) ProtoMessage() {}
+
+func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckShardsRequest.ProtoReflect.Descriptor instead.
+func (*CheckShardsRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *CheckShardsRequest) GetServer() uint64 {
+	if x != nil {
+		return x.Server
+	}
+	return 0
+}
+
+func (x *CheckShardsRequest) GetShards() []*ShardRef {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+type CheckShardsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Leftovers     []*ShardRef            `protobuf:"bytes,1,rep,name=leftovers,proto3" json:"leftovers,omitempty"` // of which the state has a newer placement, or none any more
+	Abandoned     []*ShardRef            `protobuf:"bytes,2,rep,name=abandoned,proto3" json:"abandoned,omitempty"` // made by rebuilds that came to nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckShardsReply) Reset() {
+	*x = CheckShardsReply{}
+	mi := &file_meta_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckShardsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckShardsReply) ProtoMessage() {}
+
+func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckShardsReply.ProtoReflect.Descriptor instead.
+func (*CheckShardsReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
+	if x != nil {
+		return x.Leftovers
+	}
+	return nil
+}
+
+func (x *CheckShardsReply) GetAbandoned() []*ShardRef {
+	if x != nil {
+		return x.Abandoned
+	}
+	return nil
+}
+
+type RebuildStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebuildStatusRequest) Reset() {
+	*x = RebuildStatusRequest{}
+	mi := &file_meta_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildStatusRequest) ProtoMessage() {}
+
+func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildStatusRequest.ProtoReflect.Descriptor instead.
+func (*RebuildStatusRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{67}
+}
+
+type RebuildStatusReply struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	LostShards     uint64                 `protobuf:"varint,1,opt,name=lost_shards,json=lostShards,proto3" json:"lost_shards,omitempty"`
+	LostBytes      uint64                 `protobuf:"varint,2,opt,name=lost_bytes,json=lostBytes,proto3" json:"lost_bytes,omitempty"`
+	MovingShards   uint64                 `protobuf:"varint,3,opt,name=moving_shards,json=movingShards,proto3" json:"moving_shards,omitempty"` // on devices that are being drained
+	MovingBytes    uint64                 `protobuf:"varint,4,opt,name=moving_bytes,json=movingBytes,proto3" json:"moving_bytes,omitempty"`
+	AtRisk         uint64                 `protobuf:"varint,5,opt,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`                      // segments that can lose no more shard
+	Lacking        uint64                 `protobuf:"varint,6,opt,name=lacking,proto3" json:"lacking,omitempty"`                                  // segments with fewer than k shards at hand
+	Homeless       uint64                 `protobuf:"varint,7,opt,name=homeless,proto3" json:"homeless,omitempty"`                                // segments with a lost shard and no device for it
+	Running        uint64                 `protobuf:"varint,8,opt,name=running,proto3" json:"running,omitempty"`                                  // tasks
+	RebuiltShards  uint64                 `protobuf:"varint,9,opt,name=rebuilt_shards,json=rebuiltShards,proto3" json:"rebuilt_shards,omitempty"` // since this server leads
+	RebuiltBytes   uint64                 `protobuf:"varint,10,opt,name=rebuilt_bytes,json=rebuiltBytes,proto3" json:"rebuilt_bytes,omitempty"`
+	RepairedShards uint64                 `protobuf:"varint,11,opt,name=repaired_shards,json=repairedShards,proto3" json:"repaired_shards,omitempty"` // in place
+	Failed         uint64                 `protobuf:"varint,12,opt,name=failed,proto3" json:"failed,omitempty"`
+	BytesPerSecond uint64                 `protobuf:"varint,13,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"` // lately
+	EtaS           uint64                 `protobuf:"varint,14,opt,name=eta_s,json=etaS,proto3" json:"eta_s,omitempty"`                                 // 0: nothing to do, or unknown
+	RebuildAfterMs uint64                 `protobuf:"varint,15,opt,name=rebuild_after_ms,json=rebuildAfterMs,proto3" json:"rebuild_after_ms,omitempty"`
+	Waiting        []string               `protobuf:"bytes,16,rep,name=waiting,proto3" json:"waiting,omitempty"` // servers and devices that are gone and not given up yet
+	LastError      string                 `protobuf:"bytes,17,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RebuildStatusReply) Reset() {
+	*x = RebuildStatusReply{}
+	mi := &file_meta_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebuildStatusReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebuildStatusReply) ProtoMessage() {}
+
+func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebuildStatusReply.ProtoReflect.Descriptor instead.
+func (*RebuildStatusReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *RebuildStatusReply) GetLostShards() uint64 {
+	if x != nil {
+		return x.LostShards
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetLostBytes() uint64 {
+	if x != nil {
+		return x.LostBytes
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetMovingShards() uint64 {
+	if x != nil {
+		return x.MovingShards
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetMovingBytes() uint64 {
+	if x != nil {
+		return x.MovingBytes
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetAtRisk() uint64 {
+	if x != nil {
+		return x.AtRisk
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetLacking() uint64 {
+	if x != nil {
+		return x.Lacking
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetHomeless() uint64 {
+	if x != nil {
+		return x.Homeless
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetRunning() uint64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetRebuiltShards() uint64 {
+	if x != nil {
+		return x.RebuiltShards
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetRebuiltBytes() uint64 {
+	if x != nil {
+		return x.RebuiltBytes
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetRepairedShards() uint64 {
+	if x != nil {
+		return x.RepairedShards
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetBytesPerSecond() uint64 {
+	if x != nil {
+		return x.BytesPerSecond
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetEtaS() uint64 {
+	if x != nil {
+		return x.EtaS
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetRebuildAfterMs() uint64 {
+	if x != nil {
+		return x.RebuildAfterMs
+	}
+	return 0
+}
+
+func (x *RebuildStatusReply) GetWaiting() []string {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+func (x *RebuildStatusReply) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
+type ChangeDevicesRequest struct {
+	state         protoimpl.MessageState      `protogen:"open.v1"`
+	Command       uint64                      `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Devices       []uint64                    `protobuf:"varint,2,rep,packed,name=devices,proto3" json:"devices,omitempty"`
+	Server        uint64                      `protobuf:"varint,3,opt,name=server,proto3" json:"server,omitempty"` // all devices of this server
+	Change        ChangeDevicesRequest_Change `protobuf:"varint,4,opt,name=change,proto3,enum=strake.v1.ChangeDevicesRequest_Change" json:"change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeDevicesRequest) Reset() {
+	*x = ChangeDevicesRequest{}
+	mi := &file_meta_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeDevicesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeDevicesRequest) ProtoMessage() {}
+
+func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeDevicesRequest.ProtoReflect.Descriptor instead.
+func (*ChangeDevicesRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *ChangeDevicesRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *ChangeDevicesRequest) GetDevices() []uint64 {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *ChangeDevicesRequest) GetServer() uint64 {
+	if x != nil {
+		return x.Server
+	}
+	return 0
+}
+
+func (x *ChangeDevicesRequest) GetChange() ChangeDevicesRequest_Change {
+	if x != nil {
+		return x.Change
+	}
+	return ChangeDevicesRequest_NONE
+}
+
+type ChangeDevicesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Devices       []uint64               `protobuf:"varint,1,rep,packed,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeDevicesReply) Reset() {
+	*x = ChangeDevicesReply{}
+	mi := &file_meta_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeDevicesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeDevicesReply) ProtoMessage() {}
+
+func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeDevicesReply.ProtoReflect.Descriptor instead.
+func (*ChangeDevicesReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *ChangeDevicesReply) GetDevices() []uint64 {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+type RemoveServerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        uint64                 `protobuf:"varint,1,opt,name=server,proto3" json:"server,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveServerRequest) Reset() {
+	*x = RemoveServerRequest{}
+	mi := &file_meta_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveServerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveServerRequest) ProtoMessage() {}
+
+func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
+func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *RemoveServerRequest) GetServer() uint64 {
+	if x != nil {
+		return x.Server
+	}
+	return 0
+}
+
+type RemoveServerReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveServerReply) Reset() {
+	*x = RemoveServerReply{}
+	mi := &file_meta_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveServerReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveServerReply) ProtoMessage() {}
+
+func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveServerReply.ProtoReflect.Descriptor instead.
+func (*RemoveServerReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{72}
+}
+
+type ListEventsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         uint64                 `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"`
+	Most          uint32                 `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsRequest) Reset() {
+	*x = ListEventsRequest{}
+	mi := &file_meta_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsRequest) ProtoMessage() {}
+
+func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
+func (*ListEventsRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *ListEventsRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *ListEventsRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type ListEventsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Events        []*Event               `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsReply) Reset() {
+	*x = ListEventsReply{}
+	mi := &file_meta_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsReply) ProtoMessage() {}
+
+func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsReply.ProtoReflect.Descriptor instead.
+func (*ListEventsReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *ListEventsReply) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+type Event struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`                               // grows within a leader's term
+	AtUnixMs      uint64                 `protobuf:"varint,2,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"` // for display only
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`                            // server-went-down, shard-replaced, ...
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Event) Reset() {
+	*x = Event{}
+	mi := &file_meta_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event) ProtoMessage() {}
+
+func (x *Event) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event.ProtoReflect.Descriptor instead.
+func (*Event) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *Event) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Event) GetAtUnixMs() uint64 {
+	if x != nil {
+		return x.AtUnixMs
+	}
+	return 0
+}
+
+func (x *Event) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Event) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_meta_proto protoreflect.FileDescriptor
 
 const file_meta_proto_rawDesc = "" +
@@ -4521,7 +5241,63 @@ const file_meta_proto_rawDesc = "" +
 	"\x13ReportShardsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x120\n" +
 	"\areports\x18\x02 \x03(\v2\x16.strake.v1.ShardReportR\areports\"\x13\n" +
-	"\x11ReportShardsReply2\xef\x0f\n" +
+	"\x11ReportShardsReply\"Y\n" +
+	"\x12CheckShardsRequest\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\x04R\x06server\x12+\n" +
+	"\x06shards\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\x06shards\"x\n" +
+	"\x10CheckShardsReply\x121\n" +
+	"\tleftovers\x18\x01 \x03(\v2\x13.strake.v1.ShardRefR\tleftovers\x121\n" +
+	"\tabandoned\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\tabandoned\"\x16\n" +
+	"\x14RebuildStatusRequest\"\xb4\x04\n" +
+	"\x12RebuildStatusReply\x12\x1f\n" +
+	"\vlost_shards\x18\x01 \x01(\x04R\n" +
+	"lostShards\x12\x1d\n" +
+	"\n" +
+	"lost_bytes\x18\x02 \x01(\x04R\tlostBytes\x12#\n" +
+	"\rmoving_shards\x18\x03 \x01(\x04R\fmovingShards\x12!\n" +
+	"\fmoving_bytes\x18\x04 \x01(\x04R\vmovingBytes\x12\x17\n" +
+	"\aat_risk\x18\x05 \x01(\x04R\x06atRisk\x12\x18\n" +
+	"\alacking\x18\x06 \x01(\x04R\alacking\x12\x1a\n" +
+	"\bhomeless\x18\a \x01(\x04R\bhomeless\x12\x18\n" +
+	"\arunning\x18\b \x01(\x04R\arunning\x12%\n" +
+	"\x0erebuilt_shards\x18\t \x01(\x04R\rrebuiltShards\x12#\n" +
+	"\rrebuilt_bytes\x18\n" +
+	" \x01(\x04R\frebuiltBytes\x12'\n" +
+	"\x0frepaired_shards\x18\v \x01(\x04R\x0erepairedShards\x12\x16\n" +
+	"\x06failed\x18\f \x01(\x04R\x06failed\x12(\n" +
+	"\x10bytes_per_second\x18\r \x01(\x04R\x0ebytesPerSecond\x12\x13\n" +
+	"\x05eta_s\x18\x0e \x01(\x04R\x04etaS\x12(\n" +
+	"\x10rebuild_after_ms\x18\x0f \x01(\x04R\x0erebuildAfterMs\x12\x18\n" +
+	"\awaiting\x18\x10 \x03(\tR\awaiting\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\x11 \x01(\tR\tlastError\"\xda\x01\n" +
+	"\x14ChangeDevicesRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +
+	"\adevices\x18\x02 \x03(\x04R\adevices\x12\x16\n" +
+	"\x06server\x18\x03 \x01(\x04R\x06server\x12>\n" +
+	"\x06change\x18\x04 \x01(\x0e2&.strake.v1.ChangeDevicesRequest.ChangeR\x06change\"6\n" +
+	"\x06Change\x12\b\n" +
+	"\x04NONE\x10\x00\x12\t\n" +
+	"\x05DRAIN\x10\x01\x12\v\n" +
+	"\aUNDRAIN\x10\x02\x12\n" +
+	"\n" +
+	"\x06REMOVE\x10\x03\".\n" +
+	"\x12ChangeDevicesReply\x12\x18\n" +
+	"\adevices\x18\x01 \x03(\x04R\adevices\"-\n" +
+	"\x13RemoveServerRequest\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\x04R\x06server\"\x13\n" +
+	"\x11RemoveServerReply\"=\n" +
+	"\x11ListEventsRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\x04R\x05after\x12\x12\n" +
+	"\x04most\x18\x02 \x01(\rR\x04most\";\n" +
+	"\x0fListEventsReply\x12(\n" +
+	"\x06events\x18\x01 \x03(\v2\x10.strake.v1.EventR\x06events\"]\n" +
+	"\x05Event\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1c\n" +
+	"\n" +
+	"at_unix_ms\x18\x02 \x01(\x04R\batUnixMs\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text2\xf2\x12\n" +
 	"\x04Meta\x124\n" +
 	"\x04Peek\x12\x16.strake.v1.PeekRequest\x1a\x14.strake.v1.PeekReply\x12:\n" +
 	"\x06Status\x12\x18.strake.v1.StatusRequest\x1a\x16.strake.v1.StatusReply\x12C\n" +
@@ -4552,7 +5328,13 @@ const file_meta_proto_rawDesc = "" +
 	"\vRequestMove\x12\x1d.strake.v1.RequestMoveRequest\x1a\x1b.strake.v1.RequestMoveReply\x12I\n" +
 	"\vGetSegments\x12\x1d.strake.v1.GetSegmentsRequest\x1a\x1b.strake.v1.GetSegmentsReply\x12L\n" +
 	"\fListSegments\x12\x1e.strake.v1.ListSegmentsRequest\x1a\x1c.strake.v1.ListSegmentsReply\x12L\n" +
-	"\fReportShards\x12\x1e.strake.v1.ReportShardsRequest\x1a\x1c.strake.v1.ReportShardsReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
+	"\fReportShards\x12\x1e.strake.v1.ReportShardsRequest\x1a\x1c.strake.v1.ReportShardsReply\x12I\n" +
+	"\vCheckShards\x12\x1d.strake.v1.CheckShardsRequest\x1a\x1b.strake.v1.CheckShardsReply\x12O\n" +
+	"\rRebuildStatus\x12\x1f.strake.v1.RebuildStatusRequest\x1a\x1d.strake.v1.RebuildStatusReply\x12O\n" +
+	"\rChangeDevices\x12\x1f.strake.v1.ChangeDevicesRequest\x1a\x1d.strake.v1.ChangeDevicesReply\x12L\n" +
+	"\fRemoveServer\x12\x1e.strake.v1.RemoveServerRequest\x1a\x1c.strake.v1.RemoveServerReply\x12F\n" +
+	"\n" +
+	"ListEvents\x12\x1c.strake.v1.ListEventsRequest\x1a\x1a.strake.v1.ListEventsReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
 
 var (
 	file_meta_proto_rawDescOnce sync.Once
@@ -4566,175 +5348,202 @@ func file_meta_proto_rawDescGZIP() []byte {
 	return file_meta_proto_rawDescData
 }
 
-var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
 var file_meta_proto_goTypes = []any{
-	(SessionEvent_Kind)(0),          // 0: strake.v1.SessionEvent.Kind
-	(*PeekRequest)(nil),             // 1: strake.v1.PeekRequest
-	(*PeekReply)(nil),               // 2: strake.v1.PeekReply
-	(*StatusRequest)(nil),           // 3: strake.v1.StatusRequest
-	(*StatusReply)(nil),             // 4: strake.v1.StatusReply
-	(*Member)(nil),                  // 5: strake.v1.Member
-	(*AddMemberRequest)(nil),        // 6: strake.v1.AddMemberRequest
-	(*AddMemberReply)(nil),          // 7: strake.v1.AddMemberReply
-	(*RemoveMemberRequest)(nil),     // 8: strake.v1.RemoveMemberRequest
-	(*RemoveMemberReply)(nil),       // 9: strake.v1.RemoveMemberReply
-	(*Device)(nil),                  // 10: strake.v1.Device
-	(*Server)(nil),                  // 11: strake.v1.Server
-	(*RegisterServerRequest)(nil),   // 12: strake.v1.RegisterServerRequest
-	(*RegisterServerReply)(nil),     // 13: strake.v1.RegisterServerReply
-	(*HeartbeatRequest)(nil),        // 14: strake.v1.HeartbeatRequest
-	(*HeartbeatReply)(nil),          // 15: strake.v1.HeartbeatReply
-	(*ListServersRequest)(nil),      // 16: strake.v1.ListServersRequest
-	(*ListServersReply)(nil),        // 17: strake.v1.ListServersReply
-	(*OpenSessionRequest)(nil),      // 18: strake.v1.OpenSessionRequest
-	(*OpenSessionReply)(nil),        // 19: strake.v1.OpenSessionReply
-	(*KeepSessionRequest)(nil),      // 20: strake.v1.KeepSessionRequest
-	(*SessionEvent)(nil),            // 21: strake.v1.SessionEvent
-	(*KeepSessionReply)(nil),        // 22: strake.v1.KeepSessionReply
-	(*CloseSessionRequest)(nil),     // 23: strake.v1.CloseSessionRequest
-	(*CloseSessionReply)(nil),       // 24: strake.v1.CloseSessionReply
-	(*Volume)(nil),                  // 25: strake.v1.Volume
-	(*CreateVolumeRequest)(nil),     // 26: strake.v1.CreateVolumeRequest
-	(*CreateVolumeReply)(nil),       // 27: strake.v1.CreateVolumeReply
-	(*GetVolumeRequest)(nil),        // 28: strake.v1.GetVolumeRequest
-	(*GetVolumeReply)(nil),          // 29: strake.v1.GetVolumeReply
-	(*ListVolumesRequest)(nil),      // 30: strake.v1.ListVolumesRequest
-	(*ListVolumesReply)(nil),        // 31: strake.v1.ListVolumesReply
-	(*ResizeVolumeRequest)(nil),     // 32: strake.v1.ResizeVolumeRequest
-	(*ResizeVolumeReply)(nil),       // 33: strake.v1.ResizeVolumeReply
-	(*RemoveVolumeRequest)(nil),     // 34: strake.v1.RemoveVolumeRequest
-	(*RemoveVolumeReply)(nil),       // 35: strake.v1.RemoveVolumeReply
-	(*UndeleteVolumeRequest)(nil),   // 36: strake.v1.UndeleteVolumeRequest
-	(*UndeleteVolumeReply)(nil),     // 37: strake.v1.UndeleteVolumeReply
-	(*Placement)(nil),               // 38: strake.v1.Placement
-	(*Segment)(nil),                 // 39: strake.v1.Segment
-	(*ServerAddress)(nil),           // 40: strake.v1.ServerAddress
-	(*Root)(nil),                    // 41: strake.v1.Root
-	(*Cut)(nil),                     // 42: strake.v1.Cut
-	(*OpenVolumeRequest)(nil),       // 43: strake.v1.OpenVolumeRequest
-	(*OpenVolumeReply)(nil),         // 44: strake.v1.OpenVolumeReply
-	(*AcquireLeaseRequest)(nil),     // 45: strake.v1.AcquireLeaseRequest
-	(*AcquireLeaseReply)(nil),       // 46: strake.v1.AcquireLeaseReply
-	(*ReleaseLeaseRequest)(nil),     // 47: strake.v1.ReleaseLeaseRequest
-	(*ReleaseLeaseReply)(nil),       // 48: strake.v1.ReleaseLeaseReply
-	(*AllocateSegmentsRequest)(nil), // 49: strake.v1.AllocateSegmentsRequest
-	(*AllocateSegmentsReply)(nil),   // 50: strake.v1.AllocateSegmentsReply
-	(*SealSegmentsRequest)(nil),     // 51: strake.v1.SealSegmentsRequest
-	(*SealSegmentsReply)(nil),       // 52: strake.v1.SealSegmentsReply
-	(*CloseEpochRequest)(nil),       // 53: strake.v1.CloseEpochRequest
-	(*CloseEpochReply)(nil),         // 54: strake.v1.CloseEpochReply
-	(*RecordRootRequest)(nil),       // 55: strake.v1.RecordRootRequest
-	(*RecordRootReply)(nil),         // 56: strake.v1.RecordRootReply
-	(*RequestMoveRequest)(nil),      // 57: strake.v1.RequestMoveRequest
-	(*RequestMoveReply)(nil),        // 58: strake.v1.RequestMoveReply
-	(*GetSegmentsRequest)(nil),      // 59: strake.v1.GetSegmentsRequest
-	(*GetSegmentsReply)(nil),        // 60: strake.v1.GetSegmentsReply
-	(*ListSegmentsRequest)(nil),     // 61: strake.v1.ListSegmentsRequest
-	(*ListSegmentsReply)(nil),       // 62: strake.v1.ListSegmentsReply
-	(*ShardReport)(nil),             // 63: strake.v1.ShardReport
-	(*ReportShardsRequest)(nil),     // 64: strake.v1.ReportShardsRequest
-	(*ReportShardsReply)(nil),       // 65: strake.v1.ReportShardsReply
-	(*Geometry)(nil),                // 66: strake.v1.Geometry
-	(*Seal)(nil),                    // 67: strake.v1.Seal
-	(*ShardRef)(nil),                // 68: strake.v1.ShardRef
+	(SessionEvent_Kind)(0),           // 0: strake.v1.SessionEvent.Kind
+	(ChangeDevicesRequest_Change)(0), // 1: strake.v1.ChangeDevicesRequest.Change
+	(*PeekRequest)(nil),              // 2: strake.v1.PeekRequest
+	(*PeekReply)(nil),                // 3: strake.v1.PeekReply
+	(*StatusRequest)(nil),            // 4: strake.v1.StatusRequest
+	(*StatusReply)(nil),              // 5: strake.v1.StatusReply
+	(*Member)(nil),                   // 6: strake.v1.Member
+	(*AddMemberRequest)(nil),         // 7: strake.v1.AddMemberRequest
+	(*AddMemberReply)(nil),           // 8: strake.v1.AddMemberReply
+	(*RemoveMemberRequest)(nil),      // 9: strake.v1.RemoveMemberRequest
+	(*RemoveMemberReply)(nil),        // 10: strake.v1.RemoveMemberReply
+	(*Device)(nil),                   // 11: strake.v1.Device
+	(*Server)(nil),                   // 12: strake.v1.Server
+	(*RegisterServerRequest)(nil),    // 13: strake.v1.RegisterServerRequest
+	(*RegisterServerReply)(nil),      // 14: strake.v1.RegisterServerReply
+	(*HeartbeatRequest)(nil),         // 15: strake.v1.HeartbeatRequest
+	(*HeartbeatReply)(nil),           // 16: strake.v1.HeartbeatReply
+	(*ListServersRequest)(nil),       // 17: strake.v1.ListServersRequest
+	(*ListServersReply)(nil),         // 18: strake.v1.ListServersReply
+	(*OpenSessionRequest)(nil),       // 19: strake.v1.OpenSessionRequest
+	(*OpenSessionReply)(nil),         // 20: strake.v1.OpenSessionReply
+	(*KeepSessionRequest)(nil),       // 21: strake.v1.KeepSessionRequest
+	(*SessionEvent)(nil),             // 22: strake.v1.SessionEvent
+	(*KeepSessionReply)(nil),         // 23: strake.v1.KeepSessionReply
+	(*CloseSessionRequest)(nil),      // 24: strake.v1.CloseSessionRequest
+	(*CloseSessionReply)(nil),        // 25: strake.v1.CloseSessionReply
+	(*Volume)(nil),                   // 26: strake.v1.Volume
+	(*CreateVolumeRequest)(nil),      // 27: strake.v1.CreateVolumeRequest
+	(*CreateVolumeReply)(nil),        // 28: strake.v1.CreateVolumeReply
+	(*GetVolumeRequest)(nil),         // 29: strake.v1.GetVolumeRequest
+	(*GetVolumeReply)(nil),           // 30: strake.v1.GetVolumeReply
+	(*ListVolumesRequest)(nil),       // 31: strake.v1.ListVolumesRequest
+	(*ListVolumesReply)(nil),         // 32: strake.v1.ListVolumesReply
+	(*ResizeVolumeRequest)(nil),      // 33: strake.v1.ResizeVolumeRequest
+	(*ResizeVolumeReply)(nil),        // 34: strake.v1.ResizeVolumeReply
+	(*RemoveVolumeRequest)(nil),      // 35: strake.v1.RemoveVolumeRequest
+	(*RemoveVolumeReply)(nil),        // 36: strake.v1.RemoveVolumeReply
+	(*UndeleteVolumeRequest)(nil),    // 37: strake.v1.UndeleteVolumeRequest
+	(*UndeleteVolumeReply)(nil),      // 38: strake.v1.UndeleteVolumeReply
+	(*Placement)(nil),                // 39: strake.v1.Placement
+	(*Segment)(nil),                  // 40: strake.v1.Segment
+	(*ServerAddress)(nil),            // 41: strake.v1.ServerAddress
+	(*Root)(nil),                     // 42: strake.v1.Root
+	(*Cut)(nil),                      // 43: strake.v1.Cut
+	(*OpenVolumeRequest)(nil),        // 44: strake.v1.OpenVolumeRequest
+	(*OpenVolumeReply)(nil),          // 45: strake.v1.OpenVolumeReply
+	(*AcquireLeaseRequest)(nil),      // 46: strake.v1.AcquireLeaseRequest
+	(*AcquireLeaseReply)(nil),        // 47: strake.v1.AcquireLeaseReply
+	(*ReleaseLeaseRequest)(nil),      // 48: strake.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseReply)(nil),        // 49: strake.v1.ReleaseLeaseReply
+	(*AllocateSegmentsRequest)(nil),  // 50: strake.v1.AllocateSegmentsRequest
+	(*AllocateSegmentsReply)(nil),    // 51: strake.v1.AllocateSegmentsReply
+	(*SealSegmentsRequest)(nil),      // 52: strake.v1.SealSegmentsRequest
+	(*SealSegmentsReply)(nil),        // 53: strake.v1.SealSegmentsReply
+	(*CloseEpochRequest)(nil),        // 54: strake.v1.CloseEpochRequest
+	(*CloseEpochReply)(nil),          // 55: strake.v1.CloseEpochReply
+	(*RecordRootRequest)(nil),        // 56: strake.v1.RecordRootRequest
+	(*RecordRootReply)(nil),          // 57: strake.v1.RecordRootReply
+	(*RequestMoveRequest)(nil),       // 58: strake.v1.RequestMoveRequest
+	(*RequestMoveReply)(nil),         // 59: strake.v1.RequestMoveReply
+	(*GetSegmentsRequest)(nil),       // 60: strake.v1.GetSegmentsRequest
+	(*GetSegmentsReply)(nil),         // 61: strake.v1.GetSegmentsReply
+	(*ListSegmentsRequest)(nil),      // 62: strake.v1.ListSegmentsRequest
+	(*ListSegmentsReply)(nil),        // 63: strake.v1.ListSegmentsReply
+	(*ShardReport)(nil),              // 64: strake.v1.ShardReport
+	(*ReportShardsRequest)(nil),      // 65: strake.v1.ReportShardsRequest
+	(*ReportShardsReply)(nil),        // 66: strake.v1.ReportShardsReply
+	(*CheckShardsRequest)(nil),       // 67: strake.v1.CheckShardsRequest
+	(*CheckShardsReply)(nil),         // 68: strake.v1.CheckShardsReply
+	(*RebuildStatusRequest)(nil),     // 69: strake.v1.RebuildStatusRequest
+	(*RebuildStatusReply)(nil),       // 70: strake.v1.RebuildStatusReply
+	(*ChangeDevicesRequest)(nil),     // 71: strake.v1.ChangeDevicesRequest
+	(*ChangeDevicesReply)(nil),       // 72: strake.v1.ChangeDevicesReply
+	(*RemoveServerRequest)(nil),      // 73: strake.v1.RemoveServerRequest
+	(*RemoveServerReply)(nil),        // 74: strake.v1.RemoveServerReply
+	(*ListEventsRequest)(nil),        // 75: strake.v1.ListEventsRequest
+	(*ListEventsReply)(nil),          // 76: strake.v1.ListEventsReply
+	(*Event)(nil),                    // 77: strake.v1.Event
+	(*Geometry)(nil),                 // 78: strake.v1.Geometry
+	(*Seal)(nil),                     // 79: strake.v1.Seal
+	(*ShardRef)(nil),                 // 80: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
-	5,  // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
-	10, // 1: strake.v1.Server.devices:type_name -> strake.v1.Device
-	10, // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
-	10, // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
-	10, // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
-	11, // 5: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
+	6,  // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
+	11, // 1: strake.v1.Server.devices:type_name -> strake.v1.Device
+	11, // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
+	11, // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
+	11, // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
+	12, // 5: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
 	0,  // 6: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
-	21, // 7: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	66, // 8: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
-	66, // 9: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
-	25, // 10: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
-	25, // 11: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
-	25, // 12: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
-	25, // 13: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
-	25, // 14: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	66, // 15: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
-	38, // 16: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	67, // 17: strake.v1.Segment.seal:type_name -> strake.v1.Seal
-	25, // 18: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
-	41, // 19: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
-	42, // 20: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
-	39, // 21: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
-	40, // 22: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
-	44, // 23: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
-	39, // 24: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
-	40, // 25: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	67, // 26: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	67, // 27: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
-	41, // 28: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	67, // 29: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
-	39, // 30: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
-	40, // 31: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	39, // 32: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
-	40, // 33: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	68, // 34: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
-	63, // 35: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
-	1,  // 36: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	3,  // 37: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	6,  // 38: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	8,  // 39: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	12, // 40: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	14, // 41: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	16, // 42: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	18, // 43: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	20, // 44: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	23, // 45: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	26, // 46: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	28, // 47: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	30, // 48: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	32, // 49: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	34, // 50: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	36, // 51: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	43, // 52: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	45, // 53: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	47, // 54: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	49, // 55: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	51, // 56: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	53, // 57: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	55, // 58: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	57, // 59: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	59, // 60: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	61, // 61: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	64, // 62: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	2,  // 63: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	4,  // 64: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	7,  // 65: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	9,  // 66: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	13, // 67: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	15, // 68: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	17, // 69: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	19, // 70: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	22, // 71: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	24, // 72: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	27, // 73: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	29, // 74: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	31, // 75: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	33, // 76: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	35, // 77: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	37, // 78: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	44, // 79: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	46, // 80: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	48, // 81: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	50, // 82: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	52, // 83: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	54, // 84: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	56, // 85: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	58, // 86: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	60, // 87: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	62, // 88: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	65, // 89: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	63, // [63:90] is the sub-list for method output_type
-	36, // [36:63] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	22, // 7: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
+	78, // 8: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	78, // 9: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	26, // 10: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
+	26, // 11: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
+	26, // 12: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
+	26, // 13: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
+	26, // 14: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
+	78, // 15: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	39, // 16: strake.v1.Segment.placements:type_name -> strake.v1.Placement
+	79, // 17: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	26, // 18: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
+	42, // 19: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
+	43, // 20: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
+	40, // 21: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
+	41, // 22: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
+	45, // 23: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
+	40, // 24: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
+	41, // 25: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	79, // 26: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	79, // 27: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	42, // 28: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
+	79, // 29: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	40, // 30: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
+	41, // 31: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	40, // 32: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
+	41, // 33: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	80, // 34: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	64, // 35: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
+	80, // 36: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	80, // 37: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	80, // 38: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	1,  // 39: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	77, // 40: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	2,  // 41: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	4,  // 42: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	7,  // 43: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	9,  // 44: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	13, // 45: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	15, // 46: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	17, // 47: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	19, // 48: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	21, // 49: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	24, // 50: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	27, // 51: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	29, // 52: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	31, // 53: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	33, // 54: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	35, // 55: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	37, // 56: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	44, // 57: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	46, // 58: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	48, // 59: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	50, // 60: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	52, // 61: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	54, // 62: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	56, // 63: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	58, // 64: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	60, // 65: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	62, // 66: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	65, // 67: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	67, // 68: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	69, // 69: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	71, // 70: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	73, // 71: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	75, // 72: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	3,  // 73: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	5,  // 74: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	8,  // 75: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	10, // 76: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	14, // 77: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	16, // 78: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	18, // 79: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	20, // 80: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	23, // 81: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	25, // 82: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	28, // 83: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	30, // 84: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	32, // 85: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	34, // 86: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	36, // 87: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	38, // 88: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	45, // 89: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	47, // 90: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	49, // 91: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	51, // 92: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	53, // 93: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	55, // 94: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	57, // 95: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	59, // 96: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	61, // 97: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	63, // 98: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	66, // 99: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	68, // 100: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	70, // 101: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	72, // 102: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	74, // 103: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	76, // 104: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	73, // [73:105] is the sub-list for method output_type
+	41, // [41:73] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -4748,8 +5557,8 @@ func file_meta_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   65,
+			NumEnums:      2,
+			NumMessages:   76,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -50,6 +50,11 @@ const (
 	Meta_GetSegments_FullMethodName      = "/strake.v1.Meta/GetSegments"
 	Meta_ListSegments_FullMethodName     = "/strake.v1.Meta/ListSegments"
 	Meta_ReportShards_FullMethodName     = "/strake.v1.Meta/ReportShards"
+	Meta_CheckShards_FullMethodName      = "/strake.v1.Meta/CheckShards"
+	Meta_RebuildStatus_FullMethodName    = "/strake.v1.Meta/RebuildStatus"
+	Meta_ChangeDevices_FullMethodName    = "/strake.v1.Meta/ChangeDevices"
+	Meta_RemoveServer_FullMethodName     = "/strake.v1.Meta/RemoveServer"
+	Meta_ListEvents_FullMethodName       = "/strake.v1.Meta/ListEvents"
 )
 
 // MetaClient is the client API for Meta service.
@@ -99,6 +104,17 @@ type MetaClient interface {
 	ListSegments(ctx context.Context, in *ListSegmentsRequest, opts ...grpc.CallOption) (*ListSegmentsReply, error)
 	// ReportShards tells of shards that were found missing, corrupt or slow.
 	ReportShards(ctx context.Context, in *ReportShardsRequest, opts ...grpc.CallOption) (*ReportShardsReply, error)
+	// CheckShards tells a chunk server which of its shards nothing needs any more.
+	CheckShards(ctx context.Context, in *CheckShardsRequest, opts ...grpc.CallOption) (*CheckShardsReply, error)
+	// RebuildStatus tells what is lost and how its rebuild goes.
+	RebuildStatus(ctx context.Context, in *RebuildStatusRequest, opts ...grpc.CallOption) (*RebuildStatusReply, error)
+	// ChangeDevices drains devices, takes that back, or gives them up for ever. It
+	// is refused when data would be endangered.
+	ChangeDevices(ctx context.Context, in *ChangeDevicesRequest, opts ...grpc.CallOption) (*ChangeDevicesReply, error)
+	// RemoveServer forgets a server that is down and holds nothing.
+	RemoveServer(ctx context.Context, in *RemoveServerRequest, opts ...grpc.CallOption) (*RemoveServerReply, error)
+	// ListEvents gives what happened lately, as the leader saw it.
+	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsReply, error)
 }
 
 type metaClient struct {
@@ -379,6 +395,56 @@ func (c *metaClient) ReportShards(ctx context.Context, in *ReportShardsRequest, 
 	return out, nil
 }
 
+func (c *metaClient) CheckShards(ctx context.Context, in *CheckShardsRequest, opts ...grpc.CallOption) (*CheckShardsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckShardsReply)
+	err := c.cc.Invoke(ctx, Meta_CheckShards_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) RebuildStatus(ctx context.Context, in *RebuildStatusRequest, opts ...grpc.CallOption) (*RebuildStatusReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebuildStatusReply)
+	err := c.cc.Invoke(ctx, Meta_RebuildStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) ChangeDevices(ctx context.Context, in *ChangeDevicesRequest, opts ...grpc.CallOption) (*ChangeDevicesReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ChangeDevicesReply)
+	err := c.cc.Invoke(ctx, Meta_ChangeDevices_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) RemoveServer(ctx context.Context, in *RemoveServerRequest, opts ...grpc.CallOption) (*RemoveServerReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveServerReply)
+	err := c.cc.Invoke(ctx, Meta_RemoveServer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEventsReply)
+	err := c.cc.Invoke(ctx, Meta_ListEvents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MetaServer is the server API for Meta service.
 // All implementations must embed UnimplementedMetaServer
 // for forward compatibility.
@@ -426,6 +492,17 @@ type MetaServer interface {
 	ListSegments(context.Context, *ListSegmentsRequest) (*ListSegmentsReply, error)
 	// ReportShards tells of shards that were found missing, corrupt or slow.
 	ReportShards(context.Context, *ReportShardsRequest) (*ReportShardsReply, error)
+	// CheckShards tells a chunk server which of its shards nothing needs any more.
+	CheckShards(context.Context, *CheckShardsRequest) (*CheckShardsReply, error)
+	// RebuildStatus tells what is lost and how its rebuild goes.
+	RebuildStatus(context.Context, *RebuildStatusRequest) (*RebuildStatusReply, error)
+	// ChangeDevices drains devices, takes that back, or gives them up for ever. It
+	// is refused when data would be endangered.
+	ChangeDevices(context.Context, *ChangeDevicesRequest) (*ChangeDevicesReply, error)
+	// RemoveServer forgets a server that is down and holds nothing.
+	RemoveServer(context.Context, *RemoveServerRequest) (*RemoveServerReply, error)
+	// ListEvents gives what happened lately, as the leader saw it.
+	ListEvents(context.Context, *ListEventsRequest) (*ListEventsReply, error)
 	mustEmbedUnimplementedMetaServer()
 }
 
@@ -516,6 +593,21 @@ func (UnimplementedMetaServer) ListSegments(context.Context, *ListSegmentsReques
 }
 func (UnimplementedMetaServer) ReportShards(context.Context, *ReportShardsRequest) (*ReportShardsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportShards not implemented")
+}
+func (UnimplementedMetaServer) CheckShards(context.Context, *CheckShardsRequest) (*CheckShardsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckShards not implemented")
+}
+func (UnimplementedMetaServer) RebuildStatus(context.Context, *RebuildStatusRequest) (*RebuildStatusReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RebuildStatus not implemented")
+}
+func (UnimplementedMetaServer) ChangeDevices(context.Context, *ChangeDevicesRequest) (*ChangeDevicesReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ChangeDevices not implemented")
+}
+func (UnimplementedMetaServer) RemoveServer(context.Context, *RemoveServerRequest) (*RemoveServerReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveServer not implemented")
+}
+func (UnimplementedMetaServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
 }
 func (UnimplementedMetaServer) mustEmbedUnimplementedMetaServer() {}
 func (UnimplementedMetaServer) testEmbeddedByValue()              {}
@@ -1024,6 +1116,96 @@ func _Meta_ReportShards_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Meta_CheckShards_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckShardsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).CheckShards(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_CheckShards_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).CheckShards(ctx, req.(*CheckShardsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_RebuildStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RebuildStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).RebuildStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_RebuildStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).RebuildStatus(ctx, req.(*RebuildStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_ChangeDevices_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChangeDevicesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).ChangeDevices(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_ChangeDevices_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).ChangeDevices(ctx, req.(*ChangeDevicesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_RemoveServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveServerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).RemoveServer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_RemoveServer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).RemoveServer(ctx, req.(*RemoveServerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).ListEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_ListEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).ListEvents(ctx, req.(*ListEventsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Meta_ServiceDesc is the grpc.ServiceDesc for Meta service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1138,6 +1320,26 @@ var Meta_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportShards",
 			Handler:    _Meta_ReportShards_Handler,
+		},
+		{
+			MethodName: "CheckShards",
+			Handler:    _Meta_CheckShards_Handler,
+		},
+		{
+			MethodName: "RebuildStatus",
+			Handler:    _Meta_RebuildStatus_Handler,
+		},
+		{
+			MethodName: "ChangeDevices",
+			Handler:    _Meta_ChangeDevices_Handler,
+		},
+		{
+			MethodName: "RemoveServer",
+			Handler:    _Meta_RemoveServer_Handler,
+		},
+		{
+			MethodName: "ListEvents",
+			Handler:    _Meta_ListEvents_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

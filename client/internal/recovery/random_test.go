@@ -31,7 +31,7 @@ func decideTwice(in recovery.Input) (recovery.Plan, error) {
 	return got, err
 }
 
-var errDiffers = errors.New("Decide and the reference differ")
+var errDiffers = errors.New("the decision and the reference differ")
 
 func walk(seed uint64, decide decider, log func(string, ...any)) (*world, error) {
 	w := newWorld(seed, decide)

@@ -11,8 +11,6 @@ func (q *queue[T]) len() int { return len(q.items) - q.head }
 // at points to the i-th item, valid until the next push or pop.
 func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
 
-func (q *queue[T]) last() *T { return &q.items[len(q.items)-1] }
-
 func (q *queue[T]) push(v T) { q.items = append(q.items, v) }
 
 // pop takes the first item. Space before the head is taken back once it is

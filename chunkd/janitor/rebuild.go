@@ -1,0 +1,237 @@
+package janitor
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"strake/chunkd/store"
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/proto/frame"
+	"strake/proto/pb"
+)
+
+// maxShardsPerCall bounds the shards of one call.
+const maxShardsPerCall = 64
+
+// RebuildShards implements pb.ChunkServer.
+func (j *Janitor) RebuildShards(ctx context.Context, req *pb.RebuildShardsRequest) (*pb.RebuildShardsReply, error) {
+	if len(req.Shards) > maxShardsPerCall {
+		return nil, errs.New(errs.TooLarge, "rebuild", "%d shards in one call, at most %d are allowed", len(req.Shards), maxShardsPerCall)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(j.ctx, cancel)()
+	reply := &pb.RebuildShardsReply{Results: make([]*pb.RebuiltShard, len(req.Shards))}
+	var group errgroup.Group
+	for i, r := range req.Shards {
+		group.Go(func() error { reply.Results[i] = j.rebuild(ctx, r); return nil })
+	}
+	group.Wait()
+	return reply, nil
+}
+
+// rebuild makes one shard again, and says how it went.
+func (j *Janitor) rebuild(ctx context.Context, r *pb.RebuildShard) *pb.RebuiltShard {
+	out := &pb.RebuiltShard{Result: &pb.ShardResult{Shard: r.GetTarget().GetShard()}}
+	err := j.try(ctx, r, out)
+	if err != nil {
+		out.Result.Kind, out.Result.Message = uint32(errs.KindOf(err)), err.Error()
+	}
+	return out
+}
+
+func (j *Janitor) try(ctx context.Context, r *pb.RebuildShard, out *pb.RebuiltShard) error {
+	b, err := jobOf(r)
+	if err != nil {
+		return err
+	}
+	end, err := j.begin(b.spec.Key)
+	if err != nil {
+		return err
+	}
+	defer end()
+	dev, err := j.device(b.device)
+	if err != nil {
+		return err
+	}
+	t := &task{job: b, janitor: j, dev: dev, turn: int(b.spec.Key.Segment)}
+	err = t.run(ctx)
+	if err != nil && t.last != nil && errs.KindOf(err) == errs.Unavailable {
+		err = errs.New(errs.Unavailable, "", "%v (last: %v)", err, t.last)
+	}
+	out.ReadBytes, out.WrittenBytes, out.Stripes = t.readBytes, t.written, t.stripes
+	for _, s := range b.sources {
+		if s.found {
+			out.Bad = append(out.Bad, &pb.ShardRef{Segment: uint64(s.ref.Segment), Shard: uint32(s.ref.Shard), Generation: uint32(s.ref.Generation), Device: uint64(s.device)})
+		}
+	}
+	return errs.Wrap(err, "rebuild shard %v", b.spec.Key)
+}
+
+// task is a job under way.
+type task struct {
+	*job
+	janitor *Janitor
+	dev     *Device
+	turn    int // which source comes first; the next batch begins with the next
+
+	written uint64
+	stripes uint32
+
+	mu        sync.Mutex
+	readBytes uint64 // guarded by mu while sources are read
+	last      error  // guarded by mu while sources are read: why one failed
+}
+
+func (t *task) run(ctx context.Context) error {
+	if err := t.create(ctx); err != nil {
+		return err
+	}
+	list, err := t.list(ctx)
+	if err != nil {
+		return err
+	}
+	for len(list) > 0 {
+		batch := cutBatch(list)
+		if err := t.batch(ctx, batch); err != nil {
+			return err
+		}
+		list = list[len(batch):]
+		t.turn++
+	}
+	err = t.dev.turn(ctx, true, 1, func() error { return t.dev.Store.Mend(t.ref(), t.seal.Last, t.goal()) })
+	if err == nil && !t.inPlace {
+		t.janitor.cfg.Made(t.spec.Key, t.device)
+	}
+	return err
+}
+
+// create makes the shard, or finds the one that an earlier try left.
+func (t *task) create(ctx context.Context) error {
+	if t.inPlace {
+		_, err := t.dev.Store.Stat(t.ref())
+		return err
+	}
+	return t.dev.turn(ctx, true, 1, func() error { return t.dev.Store.Create(t.spec) })
+}
+
+// cutBatch gives the stripes of the next batch.
+func cutBatch(list []sealed) []sealed {
+	n, bytes := 0, 0
+	for n < len(list) && n < batchStripes {
+		h := list[n].header
+		bytes += int(h.Shape.Unit) * h.Shape.Data.Count()
+		if n++; bytes >= batchBytes {
+			break
+		}
+	}
+	return list[:n]
+}
+
+// batch makes the target's units of some stripes.
+func (t *task) batch(ctx context.Context, list []sealed) error {
+	batch := make([]*wanted, len(list))
+	target := t.spec.Key.Shard
+	for i := range list {
+		batch[i] = &wanted{sealed: list[i], units: make([][]byte, t.spec.Geometry.Shards())}
+		if t.inPlace {
+			batch[i].tried = batch[i].tried.With(target)
+		}
+	}
+	if t.inPlace {
+		if err := t.readOwn(ctx, batch); err != nil {
+			return err
+		}
+	}
+	if err := t.gather(ctx, batch, target); err != nil {
+		return err
+	}
+	units := make([]store.Unit, len(batch))
+	bytes := 0
+	for i, w := range batch {
+		unit, err := t.unit(w)
+		if err != nil {
+			return err
+		}
+		units[i] = store.Unit{Header: w.raw, Payload: unit}
+		if unit != nil {
+			t.stripes++
+			bytes += len(unit)
+		}
+	}
+	if err := t.paced(ctx, bytes); err != nil {
+		return err
+	}
+	t.written += uint64(bytes)
+	return t.dev.turn(ctx, true, bytes+1, func() error { return t.dev.Store.Fill(t.ref(), units) })
+}
+
+// paced holds the task to the ceiling, unless it is urgent.
+func (t *task) paced(ctx context.Context, n int) error {
+	if t.urgent {
+		return ctx.Err()
+	}
+	return t.janitor.rebuilt.take(ctx, int64(n))
+}
+
+// unit gives the target's unit of a stripe; nil when it is right where it is, or
+// there is none.
+func (t *task) unit(w *wanted) ([]byte, error) {
+	target := t.spec.Key.Shard
+	if w.done || w.header.Shape.Unit == 0 {
+		return nil, nil
+	}
+	if !w.have.Has(target) {
+		if err := t.decode(w, layout.Mask(0).With(target)); err != nil {
+			return nil, err
+		}
+	}
+	return w.units[target], nil
+}
+
+// decode computes units from those at hand and holds them against the header.
+func (t *task) decode(w *wanted, want layout.Mask) error {
+	coder, err := t.janitor.coders.For(t.spec.Geometry)
+	if err != nil {
+		return err
+	}
+	for m := want; m != 0; m &= m - 1 {
+		s, _ := m.Nth(0)
+		w.units[s] = make([]byte, w.header.Shape.Unit)
+	}
+	zero := w.header.Geometry.DataMask() &^ w.header.Shape.Data
+	if err := coder.Reconstruct(w.units, w.have&^want, zero, want); err != nil {
+		return err
+	}
+	for m := want; m != 0; m &= m - 1 {
+		s, _ := m.Nth(0)
+		if !unitFits(w.header, s, w.units[s]) {
+			return errs.New(errs.Corrupt, "", "stripe %d of segment %d: shard %d does not come out as its checksums say", w.header.Seq, w.header.Segment, s)
+		}
+	}
+	return nil
+}
+
+// readOwn reads the shard's own units and marks the stripes whose bytes are
+// right: their records alone are looked at.
+func (t *task) readOwn(ctx context.Context, batch []*wanted) error {
+	for _, w := range batch {
+		n := int(w.header.Shape.Unit)
+		if n == 0 {
+			continue
+		}
+		buf := make([]byte, n)
+		err := t.dev.turn(ctx, false, n, func() error {
+			_, err := t.dev.Store.Read(t.ref(), []frame.ReadRange{{Offset: w.header.Offset, Length: uint32(n)}}, buf)
+			return err
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		w.done = err == nil && unitFits(w.header, t.spec.Key.Shard, buf)
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"strake/chunkd"
+	"strake/client"
+	"strake/internal/dial"
+	"strake/internal/tls"
+	"strake/meta"
+	"strake/meta/server"
+	"strake/proto/pb"
+)
+
+// upkeepCell is a cell in this process whose chunk servers come and go.
+type upkeepCell struct {
+	t       *testing.T
+	meta    *meta.Server
+	address string
+	dirs    []string
+	chunkds []*chunkd.Server // nil: down
+	caller  *dial.Meta
+	janitor *client.Janitor
+}
+
+func newUpkeepCell(t *testing.T, n int) *upkeepCell {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	if testing.Verbose() {
+		log = slog.New(slog.NewTextHandler(testLines{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+	dir := t.TempDir()
+	m, err := meta.Start(t.Context(), meta.Config{Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "meta"), Logger: log,
+		ShardLength: 4 << 20, RebuildAfter: time.Second, Timing: server.Timing{ServerSilence: time.Second, Control: 50 * time.Millisecond}})
+	must(t, err)
+	c := &upkeepCell{t: t, meta: m, address: m.Addr().String(), chunkds: make([]*chunkd.Server, n)}
+	t.Cleanup(func() {
+		var group errgroup.Group
+		for _, s := range c.chunkds {
+			if s != nil {
+				group.Go(s.Close)
+			}
+		}
+		must(t, errors.Join(group.Wait(), c.janitor.Close(), m.Close()))
+	})
+	c.janitor = client.NewJanitor(client.Config{Addresses: c.address, Logger: log})
+	c.caller, err = dial.NewMeta(c.address, tls.Policy{})
+	must(t, err)
+	t.Cleanup(c.caller.Close)
+	var group errgroup.Group
+	for i := range n {
+		d := filepath.Join(dir, fmt.Sprintf("chunkd-%d", i+1))
+		must(t, os.MkdirAll(d, 0o755))
+		c.dirs = append(c.dirs, d)
+		group.Go(func() error { return c.up(i, log) })
+	}
+	must(t, group.Wait())
+	return c
+}
+
+func (c *upkeepCell) up(i int, log *slog.Logger) (err error) {
+	c.chunkds[i], err = chunkd.Start(c.t.Context(), chunkd.Config{Cell: c.address, Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Domain: fmt.Sprintf("z/r/h%d", i),
+		Devices: []string{c.dirs[i]}, Recoverer: c.janitor, Logger: log.With("at", i+1), Upkeep: chunkd.Upkeep{SweepEvery: 300 * time.Millisecond}})
+	return err
+}
+
+// down stops servers.
+func (c *upkeepCell) down(list ...int) {
+	c.t.Helper()
+	var group errgroup.Group
+	for _, i := range list {
+		s := c.chunkds[i]
+		c.chunkds[i] = nil
+		group.Go(s.Close)
+	}
+	must(c.t, group.Wait())
+}
+
+func (c *upkeepCell) status() (r *pb.RebuildStatusReply, st *pb.StatusReply) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	defer cancel()
+	must(c.t, c.caller.Do(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {
+		if r, err = m.RebuildStatus(ctx, &pb.RebuildStatusRequest{}); err == nil {
+			st, err = m.Status(ctx, &pb.StatusRequest{})
+		}
+		return err
+	}))
+	return r, st
+}
+
+// whole waits until nothing is lost, no segment misses a shard, and rebuilds ran.
+func (c *upkeepCell) whole(what string, rebuilt uint64) {
+	c.t.Helper()
+	c.eventually(what, func() string {
+		r, st := c.status()
+		if r.RebuiltShards >= rebuilt && r.LostShards == 0 && r.Running == 0 && st.SegmentsDegraded == 0 {
+			return ""
+		}
+		return fmt.Sprintf("rebuild %v, degraded %d", r, st.SegmentsDegraded)
+	})
+}
+
+func (c *upkeepCell) eventually(what string, lacks func() string) {
+	c.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		why := lacks()
+		if why == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("not in time: %s: %s", what, why)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// filled makes a volume and writes it in pieces of all sizes.
+func (c *upkeepCell) filled(name string, bytes int) []byte {
+	c.t.Helper()
+	cell, err := client.Dial(c.t.Context(), client.Config{Addresses: c.address})
+	must(c.t, err)
+	defer cell.Close()
+	_, err = cell.CreateVolume(c.t.Context(), name, client.VolumeOptions{Size: int64(bytes)})
+	must(c.t, err)
+	vol, err := cell.Open(c.t.Context(), name, client.OpenOptions{Write: true})
+	must(c.t, err)
+	rnd := rand.New(rand.NewPCG(7, uint64(bytes)))
+	content := make([]byte, bytes)
+	for at := 0; at < bytes; {
+		n := min(bytes-at, 4096<<rnd.IntN(9))
+		for i := at; i < at+n; i += 8 {
+			v := rnd.Uint64()
+			for b := range 8 {
+				content[i+b] = byte(v >> (8 * b))
+			}
+		}
+		_, err := vol.WriteAt(content[at:at+n], int64(at))
+		must(c.t, err)
+		if rnd.IntN(4) == 0 {
+			must(c.t, vol.Flush(c.t.Context()))
+		}
+		at += n
+	}
+	must(c.t, vol.Close())
+	return content
+}
+
+func (c *upkeepCell) check(name string, want []byte) {
+	c.t.Helper()
+	cell, err := client.Dial(c.t.Context(), client.Config{Addresses: c.address})
+	must(c.t, err)
+	defer cell.Close()
+	vol, err := cell.Open(c.t.Context(), name, client.OpenOptions{})
+	must(c.t, err)
+	defer vol.Close()
+	got := make([]byte, len(want))
+	_, err = vol.ReadAt(got, 0)
+	must(c.t, err)
+	for i := range got {
+		if got[i] != want[i] {
+			c.t.Fatalf("%s: byte %d differs", name, i)
+		}
+	}
+}
+
+// files lists a server's shard files.
+func (c *upkeepCell) files(i int) (list []string) {
+	c.t.Helper()
+	must(c.t, filepath.WalkDir(c.dirs[i], func(p string, d fs.DirEntry, err error) error {
+		if err == nil && strings.Count(d.Name(), "-") == 2 && len(d.Name()) == 28 {
+			list = append(list, p)
+		}
+		return err
+	}))
+	return list
+}
+
+// TestRedundancyComesBack loses a server for good, then two more: the data
+// outlives more losses than parity covers, because each is made up for first.
+func TestRedundancyComesBack(t *testing.T) {
+	c := newUpkeepCell(t, 9)
+	content := c.filled("v", 24<<20)
+	began := time.Now()
+	held := len(c.files(2))
+	c.down(2)
+	c.whole("after one server", uint64(held)/2)
+	t.Logf("whole after %v", time.Since(began))
+	c.check("v", content)
+	began = time.Now()
+	c.down(0, 5)
+	c.whole("after two more", uint64(held))
+	t.Logf("whole after %v", time.Since(began))
+	c.check("v", content)
+	// What comes back is known by its generation and removed.
+	must(t, c.up(2, slog.New(slog.DiscardHandler)))
+	c.eventually("leftovers go", func() string {
+		if n := len(c.files(2)); n > 0 {
+			return fmt.Sprintf("%d files", n)
+		}
+		return ""
+	})
+	c.check("v", content)
+}
+
+// testLines sends log lines to the test.
+type testLines struct{ t *testing.T }
+
+func (w testLines) Write(p []byte) (int, error) {
+	if w.t.Context().Err() == nil {
+		w.t.Log(strings.TrimSpace(string(p)))
+	}
+	return len(p), nil
+}

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"strake/meta/state"
+	"strake/proto/pb"
+)
+
+// keptEvents bounds the events that are remembered.
+const keptEvents = 4096
+
+// journal remembers what happened lately, for people. It is soft: a new leader
+// begins an empty one.
+type journal struct {
+	mu     sync.Mutex
+	last   uint64      // guarded by mu
+	events []*pb.Event // guarded by mu; oldest first
+}
+
+func (j *journal) add(name, text string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last++
+	j.events = append(j.events, &pb.Event{Id: j.last, AtUnixMs: uint64(time.Now().UnixMilli()), Name: name, Text: text})
+	if len(j.events) > 2*keptEvents {
+		j.events = append([]*pb.Event(nil), j.events[len(j.events)-keptEvents:]...)
+	}
+}
+
+// after gives up to most events after an id.
+func (j *journal) after(id uint64, most int) []*pb.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := j.events
+	for len(list) > 0 && list[0].Id <= id {
+		list = list[1:]
+	}
+	if id == 0 { // the newest
+		list = list[max(0, len(list)-most):]
+	}
+	return append([]*pb.Event(nil), list[:min(most, len(list))]...)
+}
+
+// noted takes an event into the journal and drops what it settles.
+func (s *Server) noted(e state.Event) {
+	switch e := e.(type) {
+	case state.ShardReplaced:
+		s.reports.forget(e.Shard)
+	case state.ShardRepaired:
+		s.reports.forget(e.Shard)
+	case state.SegmentAllocated, state.SegmentOpened, state.SegmentDropped, state.SegmentSealed, state.SegmentFinalized,
+		state.SegmentRetired, state.SegmentDeleted, state.RootRecorded, state.SessionOpened, state.SessionEnded:
+		return // too many to be of use to people
+	}
+	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "state.")
+	s.journal.add(dashed(name), fmt.Sprintf("%+v", e))
+}
+
+// dashed makes ServerWentDown server-went-down.
+func dashed(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// ListEvents implements pb.MetaServer.
+func (s *Server) ListEvents(_ context.Context, r *pb.ListEventsRequest) (*pb.ListEventsReply, error) {
+	return &pb.ListEventsReply{Events: s.journal.after(r.GetAfter(), pageOf(r.GetMost()))}, nil
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/meta/reconcile"
+	"strake/meta/state"
+	"strake/proto/pb"
+)
+
+// maxChecked bounds the shards of one question.
+const maxChecked = 4096
+
+// CheckShards implements pb.MetaServer. The shards are judged twice. The first
+// look finds those about which no task runs. Then this server is confirmed as
+// leader, and all that was proposed before is applied: what a task recorded whose
+// end the first look saw, and what earlier leaders recorded. So the second look
+// can't miss a placement; and the caller lets no task begin on a shard that it
+// asks about.
+func (s *Server) CheckShards(ctx context.Context, r *pb.CheckShardsRequest) (*pb.CheckShardsReply, error) {
+	if len(r.GetShards()) > maxChecked {
+		return nil, errs.New(errs.TooLarge, "check shards", "%d shards, at most %d", len(r.GetShards()), maxChecked)
+	}
+	reply := &pb.CheckShardsReply{}
+	asked := s.judged(r.GetServer(), r.GetShards(), leftover, abandoned)
+	if len(asked) == 0 {
+		return reply, nil
+	}
+	if _, err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
+	reply.Leftovers = s.judged(r.GetServer(), asked, leftover)
+	reply.Abandoned = s.judged(r.GetServer(), asked, abandoned)
+	return reply, nil
+}
+
+// judged gives those of a server's shards that have one of some standings now.
+func (s *Server) judged(server uint64, refs []*pb.ShardRef, wanted ...standing) (list []*pb.ShardRef) {
+	s.control.with(func(p *reconcile.Planner, _ time.Duration) {
+		view := s.machine.View()
+		for _, ref := range refs {
+			if slices.Contains(wanted, verdict(view, p, s.alive.up, serverID(server), ref)) {
+				list = append(list, ref)
+			}
+		}
+	})
+	return list
+}
+
+// standing is what a shard on a chunk server's disk is to the state.
+type standing uint8
+
+const (
+	placedHere standing = iota // or not known for sure: it stays
+	leftover                   // the state has gone past it, for ever
+	abandoned                  // a rebuild made it, and nothing works on the segment
+)
+
+// verdict judges one shard. What the state has gone past can never be placed
+// again: generations only grow, segments that are gone never come back. Still it
+// stays until the segment is whole without it.
+func verdict(view *state.View, p *reconcile.Planner, up func(serverID) bool, asks serverID, ref *pb.ShardRef) standing {
+	d, ok := view.Device(deviceID(ref.GetDevice()))
+	if !ok || d.Server != asks {
+		return placedHere
+	}
+	id := layout.SegmentID(ref.GetSegment())
+	if id == 0 || id > view.LastSegment() {
+		return placedHere // it never was: somebody is wrong, and deleting helps nobody
+	}
+	seg, ok := view.Segment(id)
+	if !ok {
+		return leftover
+	}
+	if int(ref.GetShard()) >= len(seg.Placements) {
+		return placedHere
+	}
+	at, generation := seg.Placements[ref.GetShard()], layout.Generation(ref.GetGeneration())
+	switch {
+	case at.Generation == generation && at.Device == d.ID:
+		return placedHere
+	case p.Rebuilds(id):
+		return placedHere
+	case needed(view, &seg) && !whole(view, up, &seg):
+		return placedHere
+	case generation <= at.Generation:
+		return leftover
+	}
+	return abandoned
+}
+
+func needed(view *state.View, seg *state.Segment) bool {
+	v, _ := view.Volume(seg.Volume)
+	return seg.Needed() && !v.Purged
+}
+
+// whole is the proof that a segment has k+m good shards: it is finalized, none is
+// marked lost, and each is on a device that serves.
+func whole(view *state.View, up func(serverID) bool, seg *state.Segment) bool {
+	if seg.State != state.Finalized || seg.Lost != 0 {
+		return false
+	}
+	for _, p := range seg.Placements {
+		d, _ := view.Device(p.Device)
+		srv, _ := view.Server(d.Server)
+		if d.State == state.DeviceDead || d.State == state.DeviceDown || !srv.Up || !up(srv.ID) {
+			return false
+		}
+	}
+	return true
+}

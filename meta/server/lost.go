@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/meta/reconcile"
+	"strake/meta/state"
+	"strake/proto/pb"
+)
+
+// lostOf gives the shards of a segment that its finalization goes on without. An
+// error means that it can't go on: a shard did not answer, or fewer than k are
+// sound.
+func lostOf(seg *state.Segment, asked []reconcile.Shard, failed []failure) (lost []state.ShardAt, err error) {
+	var sound layout.Mask
+	for _, a := range asked {
+		sound = sound.With(a.Index)
+	}
+	for _, f := range failed {
+		switch errs.KindOf(f.err) {
+		case errs.Corrupt, errs.NotHere, errs.StaleGeneration:
+			sound, err = sound.Without(f.shard), f.err
+		default:
+			return nil, f.err
+		}
+	}
+	if sound.Count() < int(seg.Geometry.K) {
+		return nil, errs.As(err, errs.Undecided, "finalize segment %d: %d sound shards of %v", seg.ID, sound.Count(), seg.Geometry)
+	}
+	for i, p := range seg.Placements {
+		if !sound.Has(layout.ShardIndex(i)) {
+			lost = append(lost, state.ShardAt{Segment: seg.ID, Shard: layout.ShardIndex(i), Generation: p.Generation})
+		}
+	}
+	return lost, nil
+}
+
+// markReported marks shards lost that were found corrupt or missing where their
+// segment's placement says they are. What was said of an older placement, or of a
+// segment that is still written, is passed over.
+func (s *Server) markReported(ctx context.Context, reports []*pb.ShardReport) error {
+	view := s.machine.View()
+	var lost []state.ShardAt
+	for _, r := range reports {
+		if kind := errs.Kind(r.GetKind()); kind != errs.Corrupt && kind != errs.NotHere {
+			continue
+		}
+		at := state.ShardAt{Segment: layout.SegmentID(r.GetShard().GetSegment()), Shard: layout.ShardIndex(r.GetShard().GetShard()),
+			Generation: layout.Generation(r.GetShard().GetGeneration())}
+		seg, ok := view.Segment(at.Segment)
+		if !ok || seg.State != state.Finalized || int(r.GetShard().GetShard()) >= len(seg.Placements) || seg.Lost.Has(at.Shard) {
+			continue
+		}
+		p := seg.Placements[at.Shard]
+		if p.Generation == at.Generation && uint64(p.Device) == r.GetShard().GetDevice() && len(lost) < state.MaxSegmentList {
+			lost = append(lost, at)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return s.do(ctx, state.MarkLost{Shards: lost})
+}
