@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 
 	"strake/internal/layout"
 )
@@ -111,7 +112,7 @@ func (g *commander) client(v *View, vol Volume) Command {
 
 func (g *commander) allocate(v *View, vol Volume) Command {
 	c := AllocateSegments{ID: g.id, Session: vol.Holder, Volume: vol.ID, Epoch: g.epoch(vol), Map: g.rnd.Intn(4) == 0, Count: 2}
-	servers := v.Servers()
+	servers := slices.DeleteFunc(v.Servers(), func(s Server) bool { return len(s.Devices) == 0 })
 	for range 2 {
 		p := PlacedSegment{Geometry: vol.Geometry, ShardLength: 4 << 20}
 		for _, i := range g.rnd.Perm(len(servers))[:min(vol.Geometry.Shards(), len(servers))] {
