@@ -152,14 +152,14 @@ func TestHeartbeatsGoOnAndRegisterAgainWhenUnknown(t *testing.T) {
 }
 
 func TestAStartWaitsForTheCellAndSaysSoOnce(t *testing.T) {
-	for name, before := range map[string]uint64{"not formed": 0, "not known yet": unknownCell} {
+	for name, before := range map[string]bool{"not formed": false, "not known yet": true} {
 		t.Run(name, func(t *testing.T) { startWaits(t, before) })
 	}
 }
 
-func startWaits(t *testing.T, before uint64) {
+func startWaits(t *testing.T, formed bool) {
 	m, d := startMeta(t), disks{}
-	m.set(func() { m.cell = before })
+	m.set(func() { m.cell, m.formed = 0, formed })
 	cfg := d.config(m, "a")
 	log := &logLines{said: make(chan struct{}, 100)}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -23,7 +23,8 @@ type fakeMeta struct {
 	registered chan *pb.RegisterServerRequest // each registration
 
 	mu      sync.Mutex
-	cell    uint64            // guarded by mu; 0: not formed
+	cell    uint64            // guarded by mu; 0: not known
+	formed  bool              // guarded by mu: there is a cell, if only its id were known
 	devices map[string]uint64 // guarded by mu: ids by uuid
 	forget  bool              // guarded by mu: the next heartbeat is not found
 }
@@ -48,7 +49,7 @@ func startMeta(t *testing.T) *fakeMeta {
 func (m *fakeMeta) Peek(context.Context, *pb.PeekRequest) (*pb.PeekReply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &pb.PeekReply{Id: m.addr, Cell: m.cell}, nil
+	return &pb.PeekReply{Id: m.addr, Cell: m.cell, Formed: m.formed || m.cell != 0}, nil
 }
 
 func (m *fakeMeta) RegisterServer(_ context.Context, r *pb.RegisterServerRequest) (*pb.RegisterServerReply, error) {

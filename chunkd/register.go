@@ -47,10 +47,6 @@ func (s *Server) once(ctx context.Context, call func(context.Context, pb.MetaCli
 	return s.meta.Do(ctx, call)
 }
 
-// unknownCell is what a metadata server says that has not read its log so far that
-// it could name its cell.
-const unknownCell = ^uint64(0)
-
 // findCell learns the cell's id, which exists once the cell has formed.
 func (s *Server) findCell(ctx context.Context) (cell layout.CellID, err error) {
 	err = s.persist(ctx, "find the cell", func(ctx context.Context, m pb.MetaClient) error {
@@ -58,8 +54,8 @@ func (s *Server) findCell(ctx context.Context) (cell layout.CellID, err error) {
 		if err != nil {
 			return err
 		}
-		if reply.Cell == 0 || reply.Cell == unknownCell {
-			return errs.New(errs.Unavailable, "", "metadata server %s has not formed its cell yet", reply.Id)
+		if reply.Cell == 0 {
+			return errs.New(errs.Unavailable, "", "metadata server %s does not know its cell yet", reply.Id)
 		}
 		cell = layout.CellID(reply.Cell)
 		return nil

@@ -103,17 +103,53 @@ func (c *Cell) Volumes(ctx context.Context, tenant string, removed bool) ([]Volu
 }
 
 // ResizeVolume changes a volume's size in bytes. A smaller size is refused unless
-// shrink is set: what lies beyond it is lost.
+// shrink is set: what lies beyond it is lost, and reads as zeros should the
+// volume grow again. Errors: ErrNotFound, ErrLeaseHeld when somebody writes a
+// volume that is to shrink.
 func (c *Cell) ResizeVolume(ctx context.Context, name string, size int64, shrink bool) (VolumeInfo, error) {
 	op := "resize volume " + name
 	n, err := parseName(op, name)
 	if err != nil {
 		return VolumeInfo{}, err
 	}
-	if size <= 0 {
-		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "size %d is not positive", size)
+	if size <= 0 || size%layout.BlockSize != 0 {
+		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "a size of %d bytes", size).WithHint("a size is a multiple of %d", layout.BlockSize)
 	}
-	request := &pb.ResizeVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, SizeBytes: uint64(size), Shrink: shrink}
+	request := &pb.ResizeVolumeRequest{Tenant: n.Tenant, Name: n.Volume, SizeBytes: uint64(size), Shrink: shrink}
+	if was, err := c.Volume(ctx, name); err != nil {
+		return was, err
+	} else if shrink && size < was.Size {
+		return c.shrinkVolume(ctx, op, request)
+	}
+	return c.resizeVolume(ctx, op, request)
+}
+
+// shrinkVolume discards what lies beyond the new size before it cuts it off, all
+// under the volume's lease, so that nobody writes there in between.
+func (c *Cell) shrinkVolume(ctx context.Context, op string, request *pb.ResizeVolumeRequest) (info VolumeInfo, err error) {
+	v, err := c.Open(ctx, request.Tenant+"/"+request.Name, OpenOptions{Write: true})
+	if err != nil {
+		return info, err
+	}
+	defer func() {
+		if e := v.CloseContext(ctx); err == nil {
+			err = e
+		}
+	}()
+	if beyond := v.Size() - int64(request.SizeBytes); beyond > 0 {
+		if err := v.Discard(ctx, int64(request.SizeBytes), beyond); err != nil {
+			return info, err
+		}
+		if err := v.Flush(ctx); err != nil {
+			return info, err
+		}
+	}
+	request.Session, request.Epoch = uint64(v.w.lease.session), uint64(v.w.lease.epoch)
+	return c.resizeVolume(ctx, op, request)
+}
+
+func (c *Cell) resizeVolume(ctx context.Context, op string, request *pb.ResizeVolumeRequest) (VolumeInfo, error) {
+	request.Command = newCommand()
 	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.ResizeVolumeReply, error) {
 		return m.ResizeVolume(ctx, request)
 	})

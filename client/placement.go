@@ -15,8 +15,12 @@ import (
 const (
 	// maxPlacements bounds the placements kept in memory; past it, some go.
 	maxPlacements = 1 << 17
-	// locateTimeout bounds the question where a segment lies: a read has other
-	// shards to ask.
+	// firstTimeout bounds the question where a segment lies that was never asked
+	// about: there is no other way to its shards, so it outlasts the election of a
+	// leader after one that hung.
+	firstTimeout = 30 * time.Second
+	// locateTimeout bounds the question where a known one lies now: a read has
+	// other shards to ask.
 	locateTimeout = 2 * time.Second
 	// askFirst and askMost bound the waits between two questions for the address
 	// of one server.
@@ -79,7 +83,7 @@ func (p *placements) segment(ctx context.Context, id layout.SegmentID) (*segment
 	if s := p.cached(id); s != nil {
 		return s, nil
 	}
-	return p.refresh(ctx, id)
+	return p.ask(ctx, firstTimeout, id)
 }
 
 func (p *placements) cached(id layout.SegmentID) *segment {
@@ -99,7 +103,11 @@ func (p *placements) address(id layout.ServerID) (serverAddress, bool) {
 // refresh asks the metadata service where a segment lies now. Error: NotFound
 // when it knows the segment no more.
 func (p *placements) refresh(ctx context.Context, id layout.SegmentID) (*segment, error) {
-	ctx, cancel := context.WithTimeout(ctx, locateTimeout)
+	return p.ask(ctx, locateTimeout, id)
+}
+
+func (p *placements) ask(ctx context.Context, timeout time.Duration, id layout.SegmentID) (*segment, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var r *pb.GetSegmentsReply
 	err := p.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {

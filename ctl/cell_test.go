@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		{"volume import taken /nowhere/file", "not-found", "/nowhere/file"},
 		{"volume import taken " + file + " --offset 1000KiB", "out-of-range", "strake volume resize taken"},
 		{"volume export taken - --bytes 2MiB", "out-of-range", "past the volume's end"},
-		{"volume export taken - --offset 2MiB", "out-of-range", "past the volume's end"},
+		{"volume export taken - --offset 2MiB", "out-of-range", ": 0 bytes at 2097152 are past the volume's end"},
 		{"volume export taken " + file, "already-exists", "--force"},
 		{"status --cell nowhere", "invalid-argument", "no HOST:PORT"},
 		{"meta rm 127.0.0.1:1", "not-found", "127.0.0.1:1"},

@@ -64,7 +64,7 @@ func (a *app) exported(r copied, path string) error {
 func (a *app) export(ctx context.Context, vol *client.Volume, path string, o exportOptions) (copied, error) {
 	at, n := int64(o.offset), int64(o.bytes)
 	if o.all {
-		n = vol.Size() - at
+		n = max(0, vol.Size()-at)
 	}
 	if at > vol.Size() || n > vol.Size()-at {
 		return copied{}, errs.New(errs.OutOfRange, "", "%d bytes at %d are past the volume's end at %d", n, at, vol.Size()).

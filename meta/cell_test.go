@@ -69,6 +69,31 @@ func TestThreeServersFormOneCellAndOutliveTheirLeader(t *testing.T) {
 	eventually(t, "the old leader is back", func() bool { return dead.machine.View().Cell().ID != 0 })
 }
 
+// A chunk server formats its devices with the id that Peek gives.
+func TestPeekGivesTheCellOrNothing(t *testing.T) {
+	nodes := cell(t, 3)
+	seen := map[uint64]bool{}
+	eventually(t, "all know the cell", func() bool {
+		known := 0
+		for _, n := range nodes {
+			p := n.peek()
+			seen[p.Cell] = true
+			if p.Cell != 0 && !p.Formed {
+				t.Errorf("a cell, and not formed: %v", p)
+			}
+			if n.machine.View().Cell().ID != 0 {
+				known++
+			}
+		}
+		return known == len(nodes)
+	})
+	delete(seen, 0)
+	delete(seen, uint64(nodes[0].machine.View().Cell().ID))
+	if len(seen) != 0 {
+		t.Errorf("peek gave %v as well", seen)
+	}
+}
+
 func TestAFollowerPointsToTheLeader(t *testing.T) {
 	nodes := cell(t, 3)
 	must(api(t, nodes...), pb.MetaClient.Status, &pb.StatusRequest{})

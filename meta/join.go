@@ -58,7 +58,7 @@ func viewOf(address string, p *pb.PeekReply, err error) peerView {
 	}
 	return peerView{
 		address: address, id: p.GetId(), empty: p.GetEmpty(), wiped: p.GetWiped(),
-		formed: p.GetCell() != 0, peers: p.GetPeers(),
+		formed: p.GetFormed(), peers: p.GetPeers(),
 	}
 }
 

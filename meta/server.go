@@ -22,10 +22,6 @@ import (
 // graceful bounds how long Close waits for calls under way.
 const graceful = time.Second
 
-// unknownCell is what Peek gives for a server that holds commands of a cell but
-// has not applied the one that names it.
-const unknownCell = ^uint64(0)
-
 // Server is a running metadata server.
 type Server struct {
 	cfg     Config
@@ -153,14 +149,11 @@ func (s *Server) fail(err error) {
 
 // peek says what this server is.
 func (s *Server) peek() *pb.PeekReply {
-	p := &pb.PeekReply{
+	cell := uint64(s.machine.View().Cell().ID)
+	return &pb.PeekReply{
 		Id: s.cfg.Advertise, Empty: s.replica.Empty(), Wiped: s.replica.Wiped() && !s.replica.Formed(),
-		Cell: uint64(s.machine.View().Cell().ID), Leader: s.replica.Leader(), Peers: s.cfg.Peers, Version: s.cfg.Version,
+		Cell: cell, Formed: cell != 0 || s.replica.Formed(), Leader: s.replica.Leader(), Peers: s.cfg.Peers, Version: s.cfg.Version,
 	}
-	if p.Cell == 0 && s.replica.Formed() {
-		p.Cell = unknownCell
-	}
-	return p
 }
 
 func (s *Server) waiting() string {

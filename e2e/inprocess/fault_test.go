@@ -219,6 +219,31 @@ func TestAMetadataOutageStopsNobody(t *testing.T) {
 	closed(t, v)
 }
 
+// TestAFirstReadOutlastsAnElection reads what a reader has no placement of yet
+// while no metadata server answers, for longer than a leader's election takes.
+func TestAFirstReadOutlastsAnElection(t *testing.T) {
+	c := Start(t, Options{Chunkds: 3, Client: client.Config{Tuning: client.Tuning{CloseHeaders: 1}}})
+	cell, v := volume(t, c, 8*mib, 2, 1)
+	want := pattern(1, 4*mib)
+	write(t, v, want, 0)
+	closed(t, v)
+	if info, err := cell.Volume(t.Context(), "v"); err != nil || info.MapRoot == 0 {
+		t.Fatalf("root %d: %v", info.MapRoot, err)
+	}
+	v = open(t, c.Dial(), "v", client.OpenOptions{})
+	if err := c.Metas[0].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() { read <- reads(t.Context(), v, want, 0) }()
+	time.Sleep(3 * time.Second)
+	c.Metas[0].Start()
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+	closed(t, v)
+}
+
 // TestAServerIsFoundAtItsNewAddress restarts a server elsewhere.
 func TestAServerIsFoundAtItsNewAddress(t *testing.T) {
 	c := Start(t, Options{Chunkds: 2})

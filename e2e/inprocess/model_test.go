@@ -287,6 +287,28 @@ func TestAResizeShowsAfterRefresh(t *testing.T) {
 	closed(t, v)
 }
 
+func TestWhatAShrinkCutOffDoesNotComeBack(t *testing.T) {
+	c := Start(t, Options{Chunkds: 2})
+	cell, v := volume(t, c, 3*mib, 1, 1)
+	p := pattern(1, 3*mib)
+	write(t, v, p, 0)
+	if _, err := cell.ResizeVolume(t.Context(), "v", mib, true); !errors.Is(err, errs.LeaseHeld) {
+		t.Errorf("shrunk while it is written: %v", err)
+	}
+	closed(t, v)
+	if _, err := cell.ResizeVolume(t.Context(), "v", mib+1, true); !errors.Is(err, errs.InvalidArgument) {
+		t.Errorf("shrunk to half a block: %v", err)
+	}
+	for _, size := range []int64{mib, 3 * mib} {
+		if info, err := cell.ResizeVolume(t.Context(), "v", size, true); err != nil || info.Size != size {
+			t.Fatalf("resized to %d: %v", info.Size, err)
+		}
+	}
+	v = open(t, cell, "v", client.OpenOptions{})
+	holds(t, v, append(p[:mib:mib], make([]byte, 2*mib)...), 0)
+	closed(t, v)
+}
+
 func TestAnEndedContextEndsAWrite(t *testing.T) {
 	c := Start(t, Options{Chunkds: 2})
 	_, v := volume(t, c, mib, 1, 1)

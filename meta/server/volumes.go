@@ -85,7 +85,7 @@ func pageOf(most uint32) int {
 func (s *Server) ResizeVolume(ctx context.Context, r *pb.ResizeVolumeRequest) (*pb.ResizeVolumeReply, error) {
 	result, err := s.propose(ctx, state.ResizeVolume{
 		ID: state.CommandID(r.GetCommand()), Volume: refIn(r.GetTenant(), r.GetName(), 0),
-		SizeBytes: r.GetSizeBytes(), Shrink: r.GetShrink(),
+		SizeBytes: r.GetSizeBytes(), Shrink: r.GetShrink(), Session: sessionID(r.GetSession()), Epoch: layout.Epoch(r.GetEpoch()),
 	})
 	if err != nil {
 		return nil, err

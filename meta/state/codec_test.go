@@ -32,7 +32,7 @@ func samples() []Command {
 		CloseSession{ID: 1, Session: 2},
 		ExpireSession{ID: 1, Session: 2},
 		CreateVolume{ID: 1, Tenant: "t", Name: "v", SizeBytes: 4096, Geometry: g, Class: 3},
-		ResizeVolume{ID: 1, Volume: ref, SizeBytes: 8192, Shrink: true},
+		ResizeVolume{ID: 1, Volume: ref, SizeBytes: 8192, Shrink: true, Session: 2, Epoch: 4},
 		RemoveVolume{ID: 1, Volume: ref, Now: true, AtUnix: 77},
 		UndeleteVolume{ID: 1, Volume: ref},
 		PurgeVolume{ID: 1, Volume: 3},

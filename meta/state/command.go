@@ -150,12 +150,15 @@ type CreateVolume struct {
 }
 
 // ResizeVolume changes a volume's size. Growing is allowed at any time;
-// shrinking wants the flag and a volume that nobody writes.
+// shrinking wants the flag and the lease: its holder has discarded what lies
+// beyond, which would come to light again when the volume grows.
 type ResizeVolume struct {
-	ID        CommandID `cbor:"1,keyasint"`
-	Volume    VolumeRef `cbor:"2,keyasint"`
-	SizeBytes uint64    `cbor:"3,keyasint"`
-	Shrink    bool      `cbor:"4,keyasint,omitempty"`
+	ID        CommandID        `cbor:"1,keyasint"`
+	Volume    VolumeRef        `cbor:"2,keyasint"`
+	SizeBytes uint64           `cbor:"3,keyasint"`
+	Shrink    bool             `cbor:"4,keyasint,omitempty"`
+	Session   layout.SessionID `cbor:"5,keyasint,omitempty"`
+	Epoch     layout.Epoch     `cbor:"6,keyasint,omitempty"`
 }
 
 // RemoveVolume hides a volume until UndeleteVolume or PurgeVolume; with Now it

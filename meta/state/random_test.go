@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 
 	"strake/internal/layout"
 )
@@ -104,14 +105,14 @@ func (g *commander) client(v *View, vol Volume) Command {
 	case n < 18:
 		return ReleaseLease{Session: vol.Holder, Volume: vol.ID, Epoch: g.epoch(vol), LastSeq: vol.LastSeq}
 	case n < 19:
-		return ResizeVolume{ID: g.id, Volume: ref, SizeBytes: uint64(1+g.rnd.Intn(64)) << 20, Shrink: g.rnd.Intn(2) == 0}
+		return ResizeVolume{ID: g.id, Volume: ref, SizeBytes: uint64(1+g.rnd.Intn(64)) << 20, Shrink: g.rnd.Intn(2) == 0, Session: vol.Holder, Epoch: vol.Epoch}
 	}
 	return RemoveVolume{ID: g.id, Volume: ref, Now: g.rnd.Intn(2) == 0, AtUnix: 99}
 }
 
 func (g *commander) allocate(v *View, vol Volume) Command {
 	c := AllocateSegments{ID: g.id, Session: vol.Holder, Volume: vol.ID, Epoch: g.epoch(vol), Map: g.rnd.Intn(4) == 0, Count: 2}
-	servers := v.Servers()
+	servers := slices.DeleteFunc(v.Servers(), func(s Server) bool { return len(s.Devices) == 0 })
 	for range 2 {
 		p := PlacedSegment{Geometry: vol.Geometry, ShardLength: 4 << 20}
 		for _, i := range g.rnd.Perm(len(servers))[:min(vol.Geometry.Shards(), len(servers))] {

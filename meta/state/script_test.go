@@ -157,7 +157,7 @@ func (s *script) command() Command {
 	case "create":
 		return CreateVolume{ID: s.id(), Name: s.text("name"), SizeBytes: s.num("size"), Geometry: s.geometry()}
 	case "resize":
-		return ResizeVolume{ID: s.id(), Volume: s.ref(), SizeBytes: s.num("size"), Shrink: s.flag("shrink")}
+		return ResizeVolume{ID: s.id(), Volume: s.ref(), SizeBytes: s.num("size"), Shrink: s.flag("shrink"), Session: session, Epoch: epoch}
 	case "remove":
 		return RemoveVolume{ID: s.id(), Volume: s.ref(), Now: s.flag("now")}
 	case "undelete":

@@ -146,7 +146,10 @@ func (c ResizeVolume) apply(t *tables, r *Result) error {
 			return errs.New(errs.InvalidArgument, op, "%d bytes are less than its %d; what lies beyond would be lost", c.SizeBytes, v.SizeBytes).
 				WithHint("say that shrinking is meant")
 		}
-		if v.Holder != 0 {
+		switch {
+		case v.Holder == 0 || c.Session == v.Holder && c.Epoch != v.Epoch:
+			return errs.New(errs.LeaseLost, op, "shrinking wants the volume's lease").WithHint("open the volume for writing, and discard what lies beyond first")
+		case c.Session != v.Holder:
 			return t.leaseHeld(op, v)
 		}
 	} else if err := t.checkCapacity(op, c.SizeBytes, v.Geometry); err != nil {

@@ -170,10 +170,11 @@ type PeekReply struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // the server's raft id: its advertised address
 	Empty         bool                   `protobuf:"varint,2,opt,name=empty,proto3" json:"empty,omitempty"`  // it has no state and never had any in this directory
 	Wiped         bool                   `protobuf:"varint,3,opt,name=wiped,proto3" json:"wiped,omitempty"`  // its directory says it was a member, but the state is gone
-	Cell          uint64                 `protobuf:"varint,4,opt,name=cell,proto3" json:"cell,omitempty"`    // 0 while the cell has not formed
+	Cell          uint64                 `protobuf:"varint,4,opt,name=cell,proto3" json:"cell,omitempty"`    // 0 while the server does not know it: not formed, or not applied yet
 	Leader        string                 `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"` // address, empty when unknown
 	Peers         []string               `protobuf:"bytes,6,rep,name=peers,proto3" json:"peers,omitempty"`   // the addresses it was started with, sorted
 	Version       string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	Formed        bool                   `protobuf:"varint,8,opt,name=formed,proto3" json:"formed,omitempty"` // it holds commands of a cell, whose id it may not have applied yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +256,13 @@ func (x *PeekReply) GetVersion() string {
 		return x.Version
 	}
 	return ""
+}
+
+func (x *PeekReply) GetFormed() bool {
+	if x != nil {
+		return x.Formed
+	}
+	return false
 }
 
 type StatusRequest struct {
@@ -2139,7 +2147,9 @@ type ResizeVolumeRequest struct {
 	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	SizeBytes     uint64                 `protobuf:"varint,4,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	Shrink        bool                   `protobuf:"varint,5,opt,name=shrink,proto3" json:"shrink,omitempty"`
+	Shrink        bool                   `protobuf:"varint,5,opt,name=shrink,proto3" json:"shrink,omitempty"` // wants a session that holds the lease
+	Session       uint64                 `protobuf:"varint,6,opt,name=session,proto3" json:"session,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2207,6 +2217,20 @@ func (x *ResizeVolumeRequest) GetShrink() bool {
 		return x.Shrink
 	}
 	return false
+}
+
+func (x *ResizeVolumeRequest) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *ResizeVolumeRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
 }
 
 type ResizeVolumeReply struct {
@@ -4906,7 +4930,7 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
 	"meta.proto\x12\tstrake.v1\x1a\fcommon.proto\"\r\n" +
-	"\vPeekRequest\"\xa3\x01\n" +
+	"\vPeekRequest\"\xbb\x01\n" +
 	"\tPeekReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05empty\x18\x02 \x01(\bR\x05empty\x12\x14\n" +
@@ -4914,7 +4938,8 @@ const file_meta_proto_rawDesc = "" +
 	"\x04cell\x18\x04 \x01(\x04R\x04cell\x12\x16\n" +
 	"\x06leader\x18\x05 \x01(\tR\x06leader\x12\x14\n" +
 	"\x05peers\x18\x06 \x03(\tR\x05peers\x12\x18\n" +
-	"\aversion\x18\a \x01(\tR\aversion\"\x0f\n" +
+	"\aversion\x18\a \x01(\tR\aversion\x12\x16\n" +
+	"\x06formed\x18\b \x01(\bR\x06formed\"\x0f\n" +
 	"\rStatusRequest\"\xc5\x04\n" +
 	"\vStatusReply\x12\x12\n" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12+\n" +
@@ -5065,14 +5090,16 @@ const file_meta_proto_rawDesc = "" +
 	"\aremoved\x18\x04 \x01(\bR\aremoved\"S\n" +
 	"\x10ListVolumesReply\x12+\n" +
 	"\avolumes\x18\x01 \x03(\v2\x11.strake.v1.VolumeR\avolumes\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"\x92\x01\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xc2\x01\n" +
 	"\x13ResizeVolumeRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
 	"size_bytes\x18\x04 \x01(\x04R\tsizeBytes\x12\x16\n" +
-	"\x06shrink\x18\x05 \x01(\bR\x06shrink\">\n" +
+	"\x06shrink\x18\x05 \x01(\bR\x06shrink\x12\x18\n" +
+	"\asession\x18\x06 \x01(\x04R\asession\x12\x14\n" +
+	"\x05epoch\x18\a \x01(\x04R\x05epoch\">\n" +
 	"\x11ResizeVolumeReply\x12)\n" +
 	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"m\n" +
 	"\x13RemoveVolumeRequest\x12\x18\n" +
