@@ -209,7 +209,11 @@ func (s *script) command() Command {
 func (s *script) register() Command {
 	n := byte(s.num("server"))
 	inc := layout.Incarnation(max(1, s.num("incarnation")))
-	c := RegisterServer{Cell: layout.CellID(s.num("cell")), UUID: layout.UUID{n}, DataAddress: fmt.Sprintf("10.0.0.%d:7410", n), ControlAddress: fmt.Sprintf("10.0.0.%d:7411", n)}
+	host := s.num("host")
+	if host == 0 {
+		host = uint64(n)
+	}
+	c := RegisterServer{Cell: layout.CellID(s.num("cell")), UUID: layout.UUID{n}, DataAddress: fmt.Sprintf("10.0.0.%d:7410", host), ControlAddress: fmt.Sprintf("10.0.0.%d:7411", host)}
 	for i := range max(1, s.num("devices")) {
 		c.Devices = append(c.Devices, DeviceReport{UUID: layout.UUID{n, byte(i + 1)}, Total: 1 << 30, Incarnation: inc})
 	}

@@ -39,7 +39,7 @@ func (c RegisterServer) apply(t *tables, r *Result) error {
 			WithHint("point it at its own cell's metadata servers, or give it empty devices")
 	}
 	for _, d := range c.Devices {
-		if err := t.checkReport(c.UUID, d); err != nil {
+		if err := t.checkReport(&c, d); err != nil {
 			return err
 		}
 	}
@@ -73,9 +73,11 @@ func (t *tables) serverOf(uuid layout.UUID) (s *Server, isNew bool) {
 	return &Server{ID: t.last.Server, UUID: uuid}, true
 }
 
-// checkReport refuses a device whose store went back in time, and one that
-// another living server has.
-func (t *tables) checkReport(server layout.UUID, d DeviceReport) error {
+// checkReport refuses a device whose store went back in time, one that another
+// living server has, and a second process in the same incarnation: a process
+// keeps its address for life, and whoever opens a device later raises its
+// incarnation, so that one runs on a copy.
+func (t *tables) checkReport(c *RegisterServer, d DeviceReport) error {
 	id, known := t.deviceByUUID.Get(string(d.UUID[:]))
 	if !known {
 		return nil
@@ -85,7 +87,12 @@ func (t *tables) checkReport(server layout.UUID, d DeviceReport) error {
 		return errs.New(errs.Conflict, "register server", "device %d (%v) reports incarnation %d after %d: its store went back in time", id, d.UUID, d.Incarnation, was.Incarnation).
 			WithHint("it was restored from a copy; empty it and add it as a new device")
 	}
-	if owner, _ := t.servers.Get(was.Server); owner.UUID != server && owner.Up && slices.Contains(owner.Devices, id) {
+	owner, _ := t.servers.Get(was.Server)
+	if d.Incarnation == was.Incarnation && (owner.UUID != c.UUID || owner.DataAddress != c.DataAddress) {
+		return errs.New(errs.Conflict, "register server", "device %d (%v) is in incarnation %d at %s already, not at %s", id, d.UUID, d.Incarnation, owner.DataAddress, c.DataAddress).
+			WithHint("one of the two is a copied disk; stop both, keep the one that wrote last, and empty the other")
+	}
+	if owner.UUID != c.UUID && owner.Up && slices.Contains(owner.Devices, id) {
 		return errs.New(errs.Busy, "register server", "device %d (%v) is in use by server %d at %s", id, d.UUID, owner.ID, owner.DataAddress).
 			WithHint("stop that server first, or look for a copied disk")
 	}
