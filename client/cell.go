@@ -91,6 +91,7 @@ type Cell struct {
 	places  *placements
 	shards  *shardServers
 	reports reporter
+	buffers buffers
 	life    context.Context // ends with Close
 	die     context.CancelFunc
 

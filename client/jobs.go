@@ -18,7 +18,8 @@ type job struct {
 	core       core // whose action it is, and who gets the answer
 	stripe     *write.Stripe
 	shards     layout.Mask
-	parts      [][]byte // the stripe's payload
+	parts      [][]byte  // the stripe's payload
+	hold       []*buffer // what it lies in, to be released
 	sync       *write.Sync
 	allocation *write.Allocation
 	seal       *stripe.Seal

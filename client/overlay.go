@@ -12,6 +12,7 @@ type payload struct {
 	id    write.WriteID
 	r     stripe.Range
 	data  []byte            // the blocks of a Write
+	buf   *buffer           // what data lies in; nil without data
 	uncut uint32            // blocks of r that are in no stripe yet
 	left  layout.BlockCount // blocks of data whose stripes are not flushed yet
 	done  bool              // the write is done: nobody waits for it any more

@@ -10,8 +10,9 @@ import (
 )
 
 func pendingWrite(id write.WriteID, start, count int, fill byte) *payload {
+	data := bytes.Repeat([]byte{fill}, count*layout.BlockSize)
 	return &payload{id: id, r: stripe.Range{Start: layout.BlockNumber(start), Count: uint32(count), Kind: stripe.Write},
-		data: bytes.Repeat([]byte{fill}, count*layout.BlockSize), uncut: uint32(count), left: layout.BlockCount(count)}
+		data: data, buf: &buffer{whole: data}, uncut: uint32(count), left: layout.BlockCount(count)}
 }
 
 func pendingClear(id write.WriteID, start, count int) *payload {

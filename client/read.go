@@ -115,6 +115,7 @@ func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layou
 		}
 		for _, c := range r.copies {
 			bufs.copyAt(c.data, c.at)
+			c.buf.release()
 		}
 		if len(r.pieces) == 0 {
 			return nil
@@ -151,7 +152,8 @@ type readPlan struct {
 // memoryCopy is a run of bytes that an un-flushed write still holds.
 type memoryCopy struct {
 	data []byte
-	at   int // in the read's buffer
+	at   int     // in the read's buffer
+	buf  *buffer // to be released
 }
 
 // readPiece is an extent that is read from the shards into the read's buffer.
@@ -253,7 +255,7 @@ func (v *Volume) placePending(r *readPlan, whole layout.Range) {
 				r.covered[int(one.Start-whole.Start)+i] = true
 			}
 			if data := p.at(one); data != nil {
-				r.copies = append(r.copies, memoryCopy{data, blockBytes(one.Start - whole.Start)})
+				r.copies = append(r.copies, memoryCopy{data, blockBytes(one.Start - whole.Start), p.buf.retain()})
 			} else {
 				r.zeros = append(r.zeros, one)
 			}
@@ -287,8 +289,9 @@ func (w *writer) unflushed(r *readPlan, e extent.Extent, at int) bool {
 		if lo >= hi {
 			continue
 		}
-		data := w.payloads[p.Write].data[(p.First + lo - p.At).Bytes():][:(hi - lo).Bytes()]
-		r.copies = append(r.copies, memoryCopy{data, at + int((lo - begin).Bytes())})
+		from := w.payloads[p.Write]
+		data := from.data[(p.First + lo - p.At).Bytes():][:(hi - lo).Bytes()]
+		r.copies = append(r.copies, memoryCopy{data, at + int((lo - begin).Bytes()), from.buf.retain()})
 	}
 	return true
 }

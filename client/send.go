@@ -44,6 +44,9 @@ func (w *writer) seal(j job) {
 func (w *writer) requestMove(j job) {
 	granted, retry := w.lease.requestMove(w.life, j.server)
 	w.input(func(now time.Duration) { j.core.MoveGranted(now, j.server, granted, retry) })
+	if granted {
+		w.keepOff(j.server)
+	}
 }
 
 // flight is one stripe on its way to its participants: the units live until the
@@ -53,6 +56,7 @@ type flight struct {
 	core  core
 	s     *write.Stripe
 	units *build.Units
+	hold  []*buffer
 	left  atomic.Int32
 }
 
@@ -69,7 +73,7 @@ func (w *writer) send(j job) {
 	}
 	h.Shard, _ = j.shards.Nth(0)
 	encoded := h.AppendTo(make([]byte, 0, h.EncodedLen()))
-	f := &flight{w: w, core: j.core, s: j.stripe, units: units}
+	f := &flight{w: w, core: j.core, s: j.stripe, units: units, hold: j.hold}
 	f.left.Store(int32(j.shards.Count()))
 	for m := j.shards; m != 0; m &= m - 1 {
 		shard, _ := m.Nth(0)
@@ -89,15 +93,22 @@ func (f *flight) sendUnit(shard layout.ShardIndex, encoded []byte) {
 	if f.s.Durable {
 		call.Request.Flags |= frame.Durable
 	}
-	call.Done = func(c *transport.Call) { f.answered(shard, c.Reply.Incarnation, c.Err) }
+	w.debts.add(at.Server, 1)
+	call.Done = func(c *transport.Call) {
+		w.debts.add(at.Server, -1)
+		f.answered(shard, c.Reply.Incarnation, c.Err)
+	}
 	w.v.cell.shards.submit(w.life, target{at.Server, ref.Segment}, call)
 }
 
-// answered reports one participant's answer, and gives the units back after the
-// last one.
+// answered reports one participant's answer, and gives units and payload back
+// after the last one.
 func (f *flight) answered(shard layout.ShardIndex, incarnation layout.Incarnation, err error) {
 	if f.left.Add(-1) == 0 {
 		f.units.Release()
+		for _, b := range f.hold {
+			b.release()
+		}
 	}
 	reply := write.Reply{Seq: f.s.Seq(), Copy: f.s.Copy, Shard: shard, Incarnation: incarnation}
 	f.w.input(func(now time.Duration) { f.core.Appended(now, reply, err) })
@@ -108,8 +119,11 @@ func (w *writer) sendSync(j job) {
 	s := j.sync
 	body := frame.SyncBody{Incarnation: s.Incarnation, Device: s.Device, Shards: s.Shards}
 	call := &transport.Call{Request: w.request(frame.Sync), Meta: body.AppendTo(make([]byte, 0, syncMeta+16*len(s.Shards)))}
+	server, id := s.Server, s.ID // the core uses s again once it is answered
+	w.debts.add(server, 1)
 	call.Done = func(c *transport.Call) {
-		w.input(func(now time.Duration) { j.core.Synced(now, s.ID, c.Err) })
+		w.debts.add(server, -1)
+		w.input(func(now time.Duration) { j.core.Synced(now, id, c.Err) })
 	}
 	w.v.cell.shards.submit(w.life, target{s.Server, s.Shards[0].Segment}, call)
 }

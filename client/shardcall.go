@@ -28,7 +28,8 @@ type shardCall struct {
 	id   int
 	req  *read.Request
 	to   target
-	own  []byte // a degraded request's bytes
+	own  []byte // a degraded request's bytes, in room
+	room []byte // kept with the call
 	body frame.ReadBody
 	meta []byte
 
@@ -75,7 +76,10 @@ func (f *fetcher) send(ctx context.Context, r *read.Request) {
 	c.Into = c.Into[:0]
 	if r.Headers {
 		c.Request.Flags |= frame.Headers
-		c.own = make([]byte, r.Bytes())
+		if cap(c.room) < r.Bytes() {
+			c.room = make([]byte, r.Bytes())
+		}
+		c.own = c.room[:r.Bytes()]
 		c.Into = append(c.Into, c.own)
 	}
 	for _, g := range r.Scatter {

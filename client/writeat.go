@@ -89,19 +89,21 @@ func (v *Volume) write(ctx context.Context, p []byte, off int64, done *Completio
 		return err
 	}
 	defer v.locks.unlock(lock)
-	var data []byte
-	if aligned {
-		data = append(data, p...) // not zeroed first
-	} else {
-		data = make([]byte, blocks.Bytes())
-		if err := v.readEdges(ctx, data, r, head, len(p)); err != nil {
-			return err
-		}
-		copy(data[head:], p)
+	buf := v.cell.buffers.get(int(blocks.Bytes()))
+	data := buf.whole[:blocks.Bytes()]
+	if !aligned {
+		err = v.readEdges(ctx, data, r, head, len(p))
 	}
-	v.stats.writes.Add(1)
-	v.stats.writtenBytes.Add(uint64(len(p)))
-	return v.w.submit(ctx, stripe.Range{Start: first, Count: uint32(blocks), Kind: stripe.Write}, data, done)
+	if err == nil {
+		copy(data[head:], p)
+		v.stats.writes.Add(1)
+		v.stats.writtenBytes.Add(uint64(len(p)))
+		err = v.w.submit(ctx, stripe.Range{Start: first, Count: uint32(blocks), Kind: stripe.Write}, buf, done)
+	}
+	if err != nil {
+		buf.release()
+	}
+	return err
 }
 
 // readEdges fills in the first and last block of an unaligned write.

@@ -42,6 +42,7 @@ type writer struct {
 	mapper *mapper
 	jobs   jobQueue
 	calls  crew // to the metadata service
+	debts  debts
 	timer  *timer
 	life   context.Context // ends with the writer: calls to the metadata service stop
 	die    context.CancelFunc
@@ -160,8 +161,9 @@ func (w *writer) input(event func(now time.Duration)) {
 }
 
 // submit takes a write in. It blocks while the memory cap is reached, or until
-// ctx ends. The data belongs to the writer from now on.
-func (w *writer) submit(ctx context.Context, r stripe.Range, data []byte, done *Completion) error {
+// ctx ends. The buffer, nil for a range without data, belongs to the writer from
+// now on, unless there is an error.
+func (w *writer) submit(ctx context.Context, r stripe.Range, buf *buffer, done *Completion) error {
 	w.v.mu.Lock()
 	for {
 		if w.err != nil {
@@ -169,7 +171,7 @@ func (w *writer) submit(ctx context.Context, r stripe.Range, data []byte, done *
 			return w.err
 		}
 		if !w.full {
-			err := w.admit(r, data, done)
+			err := w.admit(r, buf, done)
 			if err == nil {
 				break
 			}
@@ -193,14 +195,18 @@ func (w *writer) submit(ctx context.Context, r stripe.Range, data []byte, done *
 }
 
 // admit gives one write to the core. Called with v.mu held.
-func (w *writer) admit(r stripe.Range, data []byte, done *Completion) error {
+func (w *writer) admit(r stripe.Range, buf *buffer, done *Completion) error {
 	w.lastID++
 	id := write.WriteID(w.lastID)
 	w.ranges[0] = r
 	if err := w.core.Submit(w.now(), write.Write{ID: id, Ranges: w.ranges[:]}); err != nil {
 		return err
 	}
-	p := &payload{id: id, r: r, data: data, uncut: r.Count, left: layout.Blocks(int64(len(data)))}
+	p := &payload{id: id, r: r, uncut: r.Count}
+	if buf != nil {
+		p.buf, p.left = buf, layout.BlockCount(r.Count)
+		p.data = buf.whole[:p.left.Bytes()]
+	}
 	w.payloads[id] = p
 	w.v.overlay.push(p)
 	w.completions[id] = done
@@ -288,12 +294,12 @@ func (w *writer) act(a *write.Action) (j job, ok bool) {
 	switch a.Kind {
 	case write.Cut:
 		w.cut(a.Stripe)
-		return job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: w.gather(a.Stripe)}, true
+		return w.sendJob(a), true
 	case write.Move:
 		w.moved(a.Stripe)
-		return job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: w.gather(a.Stripe)}, true
+		return w.sendJob(a), true
 	case write.Retry:
-		return job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: w.gather(a.Stripe)}, true
+		return w.sendJob(a), true
 	case write.SendSync, write.Allocate, write.SealSegment, write.RequestMove:
 		return job{kind: a.Kind, core: w.core, sync: a.Sync, allocation: a.Allocation, seal: a.Seal, server: a.Server}, true
 	case write.Flushed:
@@ -331,13 +337,18 @@ func (w *writer) moved(s *write.Stripe) {
 	w.v.stats.moves.Add(1)
 }
 
-// gather lists a stripe's payload, piece by piece.
-func (w *writer) gather(s *write.Stripe) [][]byte {
-	parts := make([][]byte, len(s.Pieces))
-	for i, p := range s.Pieces {
-		parts[i] = w.payloads[p.Write].data[p.First*layout.BlockSize:][:p.Blocks*layout.BlockSize]
+// sendJob is the job to send a stripe: its payload, piece by piece, which it
+// holds until the stripe's last participant has answered.
+func (w *writer) sendJob(a *write.Action) job {
+	j := job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: make([][]byte, len(a.Stripe.Pieces))}
+	for i, piece := range a.Stripe.Pieces {
+		p := w.payloads[piece.Write]
+		j.parts[i] = p.data[piece.First*layout.BlockSize:][:piece.Blocks*layout.BlockSize]
+		if p.buf.home != nil {
+			j.hold = append(j.hold, p.buf.retain())
+		}
 	}
-	return parts
+	return j
 }
 
 // flushedUpTo lets the payloads of flushed stripes go: from now on their blocks
@@ -367,8 +378,11 @@ func (w *writer) writeDone(id write.WriteID, err error) {
 }
 
 func (w *writer) dropIfDone(p *payload) {
-	if p.done && p.left == 0 {
+	if p.done && p.left == 0 && w.payloads[p.id] != nil {
 		delete(w.payloads, p.id)
+		if p.buf != nil {
+			p.buf.release()
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // of its own: what the lost servers lacked of an older one must be rebuilt before
 // its next loss.
 func TestACrashedWritersVolumeIsAPrefix(t *testing.T) {
+	t.Parallel()
 	rounds := 4
 	if testing.Short() {
 		rounds = 2

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -183,6 +185,7 @@ func TestTooFewServersFreezeWritesUntilMoreCome(t *testing.T) {
 // TestAMetadataOutageStopsNobody stops the metadata service for longer than a
 // session lasts: open volumes are read, written and flushed meanwhile.
 func TestAMetadataOutageStopsNobody(t *testing.T) {
+	t.Parallel()
 	outage := 20 * time.Second
 	if testing.Short() {
 		outage = 4 * time.Second
@@ -266,7 +269,8 @@ func TestAServerIsFoundAtItsNewAddress(t *testing.T) {
 	closed(t, v)
 }
 
-// TestRottenBytesAreReadAroundAndReported flips bits of one server's files.
+// TestRottenBytesAreReadAroundAndReported flips bits of all servers' files, in
+// other rows on each.
 func TestRottenBytesAreReadAroundAndReported(t *testing.T) {
 	c := Start(t, Options{Chunkds: 3})
 	_, v := volume(t, c, 16*mib, 2, 1)
@@ -275,16 +279,26 @@ func TestRottenBytesAreReadAroundAndReported(t *testing.T) {
 	closed(t, v)
 	cell := c.Dial()
 	v = open(t, cell, "v", client.OpenOptions{})
-	flipped := rot(t, c.Chunkds[1].Disk)
+	flipped := 0
+	for i, s := range c.Chunkds {
+		flipped += rot(t, s.Disk, int64(i)*64*block+100)
+	}
 	holds(t, v, want, 0)
 	if v.Stats().DegradedReads == 0 {
 		t.Errorf("no read was degraded after %d bits were flipped", flipped)
 	}
+	c.Eventually("the metadata service knows of bad shards", func() error {
+		s, err := cell.Status(t.Context())
+		if err == nil && !slices.ContainsFunc(s.Problems, func(p string) bool { return strings.Contains(p, "corrupt") }) {
+			err = fmt.Errorf("its problems are %q", s.Problems)
+		}
+		return err
+	})
 	closed(t, v)
 }
 
 // rot flips a bit in every megabyte of the shards on a disk.
-func rot(t *testing.T, disk *vfs.Mem) (flipped int) {
+func rot(t *testing.T, disk *vfs.Mem, from int64) (flipped int) {
 	t.Helper()
 	names, err := disk.List("shards")
 	if err != nil {
@@ -296,7 +310,7 @@ func rot(t *testing.T, disk *vfs.Mem) (flipped int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := int64(100); at < info.Size(); at += mib {
+		for at := from; at < info.Size(); at += mib {
 			if disk.FlipBit(path, at, 3) == nil {
 				flipped++
 			}

@@ -144,6 +144,7 @@ func TestACloseLeavesNothingToRecover(t *testing.T) {
 
 // TestAnAbandonedVolumeIsRecovered lets a janitor find a volume whose writer is gone.
 func TestAnAbandonedVolumeIsRecovered(t *testing.T) {
+	t.Parallel()
 	c := Start(t, Options{Chunkds: 4})
 	cell, v := volume(t, c, 16*mib, 2, 1)
 	var h history
