@@ -113,7 +113,7 @@ func (s *Server) listen(ctx context.Context) (err error) {
 
 // serve starts all goroutines.
 func (s *Server) serve() {
-	cfg := server.Config{Cell: s.identity.cell, Server: s.id, Limits: s.cfg.Limits, Logger: s.log}
+	cfg := server.Config{Cell: s.identity.cell, Server: s.id, FIFO: s.cfg.FIFO, Limits: s.cfg.Limits, Logger: s.log}
 	keep := janitor.Config{Cell: s.identity.cell, Server: s.id, Meta: s.meta, Dial: s.cfg.Policy.Dial, Logger: s.log,
 		RebuildRate: s.cfg.Upkeep.RebuildRate, ScrubRate: s.cfg.Upkeep.ScrubRate, ScrubCycle: s.cfg.Upkeep.ScrubCycle, SweepEvery: s.cfg.Upkeep.SweepEvery}
 	for _, d := range s.devices {

@@ -33,6 +33,7 @@ type Config struct {
 	Domain           string   // failure domain, zone/rack/host, outermost first; empty: the host's name
 	Devices          []string // directories
 	Emulate          string   // a vfs.Shape's spec for each device; empty: none
+	FIFO             bool     // no quality of service: devices serve in the order of arrival
 
 	Policy    tls.Policy
 	Recoverer server.Recoverer // nil: RecoverVolume is refused

@@ -38,7 +38,7 @@ Cases: ` + strings.Join(bench.Names(), ", ") + `; patterns such as 'randread-*',
 		},
 	}
 	benchFlags(c, &o)
-	c.AddCommand(a.benchReport(), a.benchWorker())
+	c.AddCommand(a.benchReport(), a.benchInterference(), a.benchWorker())
 	return c
 }
 

@@ -19,14 +19,10 @@ func (a *app) benchReport() *cobra.Command {
 		Use: "report DIR", Short: "measure, and write a report with plots into a directory", Args: exactArgs(1),
 		Long: `Measure all cases, and throughput over time while a chunk server is killed, and write
 DIR/report.html, which needs nothing else to be read, beside DIR/bench.json. With --from, draw
-what was measured before.`,
+what was measured before, by strake bench or strake bench interference.`,
 		Example: "  strake bench report out --seconds 5 --repeat 5\n  strake bench report out --from bench.json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := a.benchResult(cmd, o, from)
-			if err != nil {
-				return err
-			}
-			path, err := bench.WriteReport(args[0], r)
+			path, err := a.report(cmd, o, args[0], from)
 			if err != nil {
 				return err
 			}
@@ -34,23 +30,38 @@ what was measured before.`,
 		},
 	}
 	benchFlags(c, &o)
-	c.Flags().StringVar(&from, "from", "", "draw this result of strake bench -o json, measure nothing")
+	c.Flags().StringVar(&from, "from", "", "draw this result of strake bench [interference] -o json, measure nothing")
 	return c
 }
 
-// benchResult measures, or reads what was measured before.
-func (a *app) benchResult(cmd *cobra.Command, o bench.Options, from string) (*bench.Result, error) {
+// report measures, or reads what was measured before, and draws it.
+func (a *app) report(cmd *cobra.Command, o bench.Options, dir, from string) (string, error) {
 	if from == "" {
 		o.Faults = !cmd.Flags().Changed("cell")
-		return a.bench(cmd, o)
+		r, err := a.bench(cmd, o)
+		if err != nil {
+			return "", err
+		}
+		return bench.WriteReport(dir, r)
 	}
 	b, err := os.ReadFile(from)
 	if err != nil {
-		return nil, errs.As(err, errs.NotFound, "read a result")
+		return "", errs.As(err, errs.NotFound, "read a result")
+	}
+	kind := struct{ Cases, Pairs json.RawMessage }{}
+	if err := json.Unmarshal(b, &kind); err != nil {
+		return "", errs.As(err, errs.InvalidArgument, "read the result %s", from)
+	}
+	if kind.Pairs != nil {
+		r := &bench.Interference{}
+		if err := json.Unmarshal(b, r); err != nil {
+			return "", errs.As(err, errs.InvalidArgument, "read the result %s", from)
+		}
+		return bench.WriteInterferenceReport(dir, r)
 	}
 	r := &bench.Result{}
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, errs.As(err, errs.InvalidArgument, "read the result %s", from)
+		return "", errs.As(err, errs.InvalidArgument, "read the result %s", from)
 	}
-	return r, nil
+	return bench.WriteReport(dir, r)
 }

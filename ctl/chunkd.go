@@ -50,7 +50,28 @@ func (a *app) chunkdServe() *cobra.Command {
 	f.StringVar(&cfg.Domain, "domain", "", "failure domain, zone/rack/host (default: the host's name)")
 	f.StringVar(&cfg.Emulate, "emulate-device", "", "shape each device: read=60MiB,write=60MiB,iops=4000,latency=100us")
 	f.Var(&capacity, "capacity", "most bytes that a device takes (default 0: its whole file system)")
+	f.Var((*qosSwitch)(&cfg.FIFO), "qos", "on: by class, reservation, weight and limit; off: in the order of arrival, to compare with")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("device")
 	return c
+}
+
+// qosSwitch is the flag --qos=on|off; it is true when that is off.
+type qosSwitch bool
+
+func (q *qosSwitch) String() string {
+	if *q {
+		return "off"
+	}
+	return "on"
+}
+
+func (*qosSwitch) Type() string { return "on|off" }
+
+func (q *qosSwitch) Set(text string) error {
+	if text != "on" && text != "off" {
+		return usagef("--qos %s: on or off", text)
+	}
+	*q = text == "off"
+	return nil
 }

@@ -1,6 +1,7 @@
 package janitor
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -166,7 +167,7 @@ func (j *Janitor) device(id layout.DeviceID) (*Device, error) {
 // turn runs work on n bytes when the device's turn for background work comes. It
 // pays for each quantum; the last one carries the work.
 func (d *Device) turn(ctx context.Context, write bool, n int, work func() error) (err error) {
-	tag := sched.Tag{Class: layout.ClassBackground, Tenant: 1, Write: write, Bytes: sched.Quantum}
+	tag := background(write, sched.Quantum)
 	for ; n > sched.Quantum; n -= sched.Quantum {
 		if err := d.Sched.Do(ctx, tag, func() {}); err != nil {
 			return err
@@ -178,4 +179,26 @@ func (d *Device) turn(ctx context.Context, write bool, n int, work func() error)
 		return e
 	}
 	return err
+}
+
+// read fills buf from a shard, each quantum in a turn of its own, so that others
+// get theirs in between.
+func (d *Device) read(ctx context.Context, ref frame.ShardRef, at layout.ShardOffset, buf []byte) error {
+	for part := false; len(buf) > 0; part = true {
+		n := min(len(buf), d.Sched.Quantum(false))
+		tag, err := background(false, n), error(nil)
+		tag.Part = part
+		bad := d.Sched.Do(ctx, tag, func() {
+			_, err = d.Store.Read(ref, []frame.ReadRange{{Offset: at, Length: uint32(n)}}, buf[:n])
+		})
+		if bad != nil || err != nil {
+			return cmp.Or(bad, err)
+		}
+		at, buf = at+layout.ShardOffset(n), buf[n:]
+	}
+	return nil
+}
+
+func background(write bool, n int) sched.Tag {
+	return sched.Tag{Class: layout.ClassBackground, Tenant: 1, Write: write, Bytes: n}
 }

@@ -9,7 +9,6 @@ import (
 	"strake/chunkd/store"
 	"strake/internal/errs"
 	"strake/internal/layout"
-	"strake/proto/frame"
 	"strake/proto/pb"
 )
 
@@ -224,10 +223,7 @@ func (t *task) readOwn(ctx context.Context, batch []*wanted) error {
 			continue
 		}
 		buf := make([]byte, n)
-		err := t.dev.turn(ctx, false, n, func() error {
-			_, err := t.dev.Store.Read(t.ref(), []frame.ReadRange{{Offset: w.header.Offset, Length: uint32(n)}}, buf)
-			return err
-		})
+		err := t.dev.read(ctx, t.ref(), w.header.Offset, buf)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -182,11 +182,7 @@ func (s *scrub) verifyUnit(ctx context.Context, ref frame.ShardRef, h *stripe.He
 			return err
 		}
 		buf := make([]byte, n)
-		err := s.dev.turn(ctx, false, int(n), func() error {
-			_, err := s.dev.Store.Read(ref, []frame.ReadRange{{Offset: h.Offset + layout.ShardOffset(off), Length: n}}, buf)
-			return err
-		})
-		if err != nil {
+		if err := s.dev.read(ctx, ref, h.Offset+layout.ShardOffset(off), buf); err != nil {
 			return err
 		}
 		for i := 0; i < len(buf); i += layout.BlockSize {

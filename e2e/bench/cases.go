@@ -31,6 +31,9 @@ type Case struct {
 	Settle   bool // a last flush belongs to the time
 	Clients  int  // processes; 0: as many as asked for
 	Cold     bool // opening the volume belongs to the time
+
+	Class string  // of the reads and writes; empty: the volume's
+	Rate  float64 // operations a second that begin at their times, whatever the ones before do; 0: each when the one before has ended
 }
 
 // healthy are the cases of a cell with all servers up, in the order they run.

@@ -68,7 +68,7 @@ func newLoad(ctx context.Context, j job) (*load, error) {
 }
 
 func (l *load) open(ctx context.Context) (err error) {
-	l.volume, err = l.cell.Open(ctx, l.job.Volume, client.OpenOptions{Write: l.job.Case.Write})
+	l.volume, err = l.cell.Open(ctx, l.job.Volume, client.OpenOptions{Write: l.job.Case.Write, Class: l.job.Case.Class})
 	return err
 }
 
@@ -152,20 +152,13 @@ func named(stats client.VolumeStats) map[string]uint64 {
 // slots runs the queue depth's goroutines until the time is over.
 func (l *load) slots(ctx context.Context, r *recorder, seconds float64) error {
 	group, ctx := errgroup.WithContext(ctx)
-	end := r.begin.Add(time.Duration(seconds * float64(time.Second)))
+	due := newStarts(r.begin, seconds, l.job.Case.Rate)
 	next := &atomic.Int64{}
 	next.Store(l.firstOperation())
 	for slot := range l.job.Case.Depth {
 		s := &slotLoad{load: l, buf: l.buffers[slot], recorder: r, next: next,
 			random: rand.New(rand.NewPCG(l.job.Seed, uint64(l.job.Client)<<16|uint64(slot)))}
-		group.Go(func() error {
-			for time.Now().Before(end) {
-				if err := s.operate(ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		group.Go(func() error { return due.each(ctx, r, s.operate) })
 	}
 	return group.Wait()
 }
@@ -205,13 +198,14 @@ func (s *slotLoad) place() (off int64, p []byte) {
 	return (s.next.Add(1) - 1) % (s.job.Size / n) * n, s.buf[:n]
 }
 
-func (s *slotLoad) operate(ctx context.Context) error {
+// operate does one operation, which counts from due, or from now when that is zero.
+func (s *slotLoad) operate(ctx context.Context, due time.Time) error {
 	off, p := s.place()
 	s.ops++
 	if s.job.Case.Write {
-		return s.write(ctx, off, p)
+		return s.write(ctx, due, off, p)
 	}
-	began := time.Now()
+	began := orNow(due)
 	if _, err := s.volume.ReadAtContext(ctx, p, off); err != nil {
 		return err
 	}
@@ -224,13 +218,13 @@ func (s *slotLoad) operate(ctx context.Context) error {
 	return s.content.compare(p[at:], (off+int64(at))/layout.BlockSize, s.job.Gen)
 }
 
-func (s *slotLoad) write(ctx context.Context, off int64, p []byte) error {
+func (s *slotLoad) write(ctx context.Context, due time.Time, off int64, p []byte) error {
 	if len(p) == bodyBytes {
 		s.whole(p, off)
 	} else {
 		s.content.fill(p, off, s.job.Gen)
 	}
-	began := time.Now()
+	began := orNow(due)
 	if _, err := s.volume.WriteAtContext(ctx, p, off); err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ var pageText string
 
 // page is what the template of the report gets.
 type page struct {
-	*Result
 	Headline string
 	Remarks  []string
 	Facts    [][2]string
@@ -32,15 +31,19 @@ type section struct {
 
 // reportPage makes the whole report: one file, no assets.
 func reportPage(r *Result) ([]byte, error) {
+	var table strings.Builder
+	r.Text(&table)
+	_, rows, _ := strings.Cut(table.String(), "\n\n")
+	return render(page{Headline: r.headline(), Remarks: r.remarks(), Facts: r.facts(), Sections: r.sections(), Table: rows,
+		Again: []string{r.Run.Command, "strake bench report DIR --from bench.json"}})
+}
+
+// render fills the template in.
+func render(p page) ([]byte, error) {
 	t, err := template.New("report").Parse(pageText)
 	if err != nil {
 		return nil, errs.As(err, errs.Internal, "read the report's template")
 	}
-	var table strings.Builder
-	r.Text(&table)
-	_, rows, _ := strings.Cut(table.String(), "\n\n")
-	p := page{Result: r, Headline: r.headline(), Remarks: r.remarks(), Facts: r.facts(), Sections: r.sections(), Table: rows,
-		Again: []string{r.Run.Command, "strake bench report DIR --from bench.json"}}
 	var out bytes.Buffer
 	if err := t.Execute(&out, p); err != nil {
 		return nil, errs.As(err, errs.Internal, "write the report")
@@ -50,14 +53,10 @@ func reportPage(r *Result) ([]byte, error) {
 
 // facts are what a reader needs to repeat the run.
 func (r *Result) facts() [][2]string {
-	emulated := r.Cell.Emulated
-	if emulated == "" {
-		emulated = "as they are"
-	}
 	return [][2]string{
 		{"geometry", fmt.Sprintf("%d+%d on %d chunk servers", r.Cell.K, r.Cell.M, r.Cell.ChunkServers)},
 		{"durability", r.Cell.Sync + "; page cache " + r.Cell.PageCache},
-		{"devices", emulated},
+		{"devices", devicesText(r.Cell.Emulated)},
 		{"working set", fmt.Sprintf("%s, %s for writes, seed %d", bytesText(float64(r.Run.WorkingSet)), bytesText(float64(r.Run.WriteSet)), r.Run.Seed)},
 		{"runs", fmt.Sprintf("%g s each, %d per case", r.Run.Seconds, r.Run.Repeat)},
 		{"machine", fmt.Sprintf("%d cores %s, %d MiB, Linux %s, %s", r.Machine.Cores, r.Machine.Processor, r.Machine.MemoryMiB, r.Machine.Kernel, r.Machine.Go)},
@@ -120,5 +119,5 @@ func curvesIf(title string, curves []curve) string {
 	if len(curves) == 0 {
 		return ""
 	}
-	return latencies(title, curves)
+	return latencies(title, "the ceiling's round trip", curves)
 }

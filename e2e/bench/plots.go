@@ -78,7 +78,7 @@ func nines(percent float64) float64 {
 
 // latencies draws distributions: latency to the right on a logarithmic axis,
 // percentiles upwards so that each nine has the same height.
-func latencies(title string, curves []curve) string {
+func latencies(title, dashed string, curves []curve) string {
 	low, high := math.Inf(1), 0.0
 	for _, c := range curves {
 		for _, q := range c.quantiles {
@@ -100,7 +100,7 @@ func latencies(title string, curves []curve) string {
 		d.line(curveLeft, y.at(nines(p)), curveRight, y.at(nines(p)), gridGrey)
 		d.text(curveLeft-6, y.at(nines(p))+4, "end", inkGrey, fmt.Sprintf("%g %%", p))
 	}
-	d.text((curveLeft+curveRight)/2, curveHeight-8, "middle", inkGrey, "latency; dashed: the ceiling's round trip")
+	d.text((curveLeft+curveRight)/2, curveHeight-8, "middle", inkGrey, "latency; dashed: "+dashed)
 	for i, c := range curves {
 		var points [][2]float64
 		for _, q := range c.quantiles {

@@ -33,6 +33,7 @@ type recorder struct {
 	last     time.Time               // guarded by mu: when the last operation ended
 	timeline []int64                 // guarded by mu: bytes by timelineStep
 	verified int64                   // guarded by mu: whole blocks compared
+	unserved int64                   // guarded by mu: operations that were due and did not begin in time
 }
 
 func newRecorder(seconds float64) *recorder {
@@ -63,6 +64,15 @@ func (r *recorder) add(began time.Time, n int) {
 	}
 }
 
+// missed counts an operation that was due then and has not begun by now: its
+// latency is at least that long, and leaving it out would flatter.
+func (r *recorder) missed(due time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.hist.RecordValue(min(max(1, int64(time.Since(due))), longestLatency))
+	r.unserved++
+}
+
 func (r *recorder) compared() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,6 +87,7 @@ type tally struct {
 	Hist     string // HdrHistogram V2, compressed, base64; nanoseconds
 	Timeline []int64
 	Verified int64
+	Unserved int64 // of an open loop
 
 	Copied        uint64 // payload bytes that went through a buffer of the client
 	SystemCalls   uint64 // of the client's connections
@@ -93,7 +104,7 @@ func (r *recorder) tally() (tally, error) {
 		return tally{}, errs.As(err, errs.Internal, "encode latencies")
 	}
 	return tally{Bytes: r.bytes, Ops: r.ops, Seconds: r.last.Sub(r.begin).Seconds(), Hist: string(encoded),
-		Timeline: r.timeline, Verified: r.verified}, nil
+		Timeline: r.timeline, Verified: r.verified, Unserved: r.unserved}, nil
 }
 
 // histogram decodes the latencies; the encoder of the library gives base64.

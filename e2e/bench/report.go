@@ -11,13 +11,18 @@ import (
 // WriteReport writes DIR/report.html and DIR/bench.json and gives the path of the
 // former. The same result gives the same bytes.
 func WriteReport(dir string, r *Result) (string, error) {
-	raw, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return "", errs.As(err, errs.Internal, "write the result")
-	}
 	page, err := reportPage(r)
 	if err != nil {
 		return "", err
+	}
+	return writeReport(dir, r, page)
+}
+
+// writeReport writes a page and, beside it, the result that it shows.
+func writeReport(dir string, result any, page []byte) (string, error) {
+	raw, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return "", errs.As(err, errs.Internal, "write the result")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", errs.As(err, errs.Unavailable, "make a directory for the report")

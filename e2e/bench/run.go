@@ -32,6 +32,7 @@ type Options struct {
 	Chunkds int    // of a throwaway cell
 	Dir     string // where a throwaway cell's data goes; empty: the temporary directory
 	Emulate string // its devices' shape; empty: as they are
+	FIFO    bool   // its chunk servers have no quality of service
 
 	Cell      string // a cell that is there; empty: a throwaway one
 	Volume    string // a volume in it

@@ -32,8 +32,8 @@ func TestDrawingsAreWellFormed(t *testing.T) {
 	odd := `a<b>&"c"`
 	for name, svg := range map[string]string{
 		"bars":         bars(odd, "MiB/s", []bar{{odd, 10, 20, 5, 15}, {"zero", 0, 0, 0, 0}}),
-		"latencies":    latencies(odd, []curve{{odd, [][2]float64{{50, 0}, {99, 20}, {100, 1e7}}, true}, {"none", nil, false}}),
-		"no curves":    latencies("x", nil),
+		"latencies":    latencies(odd, odd, []curve{{odd, [][2]float64{{50, 0}, {99, 20}, {100, 1e7}}, true}, {"none", nil, false}}),
+		"no curves":    latencies("x", "", nil),
 		"over time":    overTime(Fault{Name: odd, StepMs: 100, MiBPerS: []float64{1, 0, 3}, KilledAt: 0.2}),
 		"an empty one": overTime(Fault{StepMs: 100}),
 	} {

@@ -63,6 +63,9 @@ func (t *target) start(ctx context.Context, o Options) (err error) {
 	if o.Emulate != "" {
 		options.ChunkdArgs = []string{"--emulate-device", o.Emulate}
 	}
+	if o.FIFO {
+		options.ChunkdArgs = append(options.ChunkdArgs, "--qos=off")
+	}
 	if t.own, err = cluster.Start(ctx, options); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()

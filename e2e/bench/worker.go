@@ -26,17 +26,19 @@ const (
 	orderServe    = "serve"    // be the far side of a ceiling
 	orderExchange = "exchange" // be its near side
 	orderCompute  = "compute"  // measure what one core does in memory
+	orderEcho     = "echo"     // be its near side at a rate, one message at a time
 )
 
 // order is one line of JSON to a worker.
 type order struct {
 	Do      string
 	Job     *job     `json:",omitempty"` // fill, open
-	Seconds float64  `json:",omitempty"` // run, exchange, compute
+	Seconds float64  `json:",omitempty"` // run, exchange, echo, compute
 	Gen     uint64   `json:",omitempty"` // run: of the blocks it writes
-	Ceiling *ceiling `json:",omitempty"` // serve, exchange
-	Address string   `json:",omitempty"` // exchange
+	Ceiling *ceiling `json:",omitempty"` // serve, exchange, echo
+	Address string   `json:",omitempty"` // exchange, echo
 	Name    string   `json:",omitempty"` // compute
+	Rate    float64  `json:",omitempty"` // echo: messages a second
 	K, M    int      `json:",omitempty"` // compute
 }
 
@@ -95,6 +97,8 @@ func (w *worker) do(ctx context.Context, o order) (r report, err error) {
 		r.Address, err = w.serve(*o.Ceiling)
 	case orderExchange:
 		r.Tally, err = exchange(ctx, *o.Ceiling, o.Address, o.Seconds)
+	case orderEcho:
+		r.Tally, err = echo(ctx, o)
 	case orderCompute:
 		r.Tally, err = compute(o.Name, o.K, o.M, o.Seconds)
 	default:
