@@ -8,6 +8,6 @@ var verbs = []string{
 	"status", "server ls",
 	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
 	"volume import", "volume export",
-	"bench", "bench report",
+	"bench", "bench report", "bench interference",
 	"config show", "config check", "version", "completion",
 }
