@@ -18,8 +18,9 @@ race: ## the tests again under the race detector, the long ones cut short
 	$(GO) build -race -o /dev/null ./cmd/strake
 	$(GO) test -race -short -timeout 20m ./...
 
-lint: ## format, vet, staticcheck
+lint: ## format, vet, staticcheck, go.mod as the code needs it
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 

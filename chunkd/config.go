@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"strake/chunkd/server"
 	"strake/internal/errs"
 	"strake/internal/tls"
@@ -97,7 +99,7 @@ func (c *Config) check() error {
 // shaped makes FS give file systems of the emulated device's speed.
 func (c *Config) shaped() error {
 	if c.FS == nil {
-		c.FS = vfs.NewOS
+		c.FS = shared(c.Devices)
 	}
 	if c.Emulate == "" {
 		return nil
@@ -115,6 +117,35 @@ func (c *Config) shaped() error {
 		return vfs.NewShape(fsys, spec, nil), nil
 	}
 	return nil
+}
+
+// shared opens directories of the real file system; those on one disk share it.
+func shared(devices []string) func(dir string) (vfs.FS, error) {
+	on := map[uint64]int{} // disk -> devices on it
+	for _, dir := range devices {
+		if disk, ok := diskOf(dir); ok {
+			on[disk]++
+		}
+	}
+	return func(dir string) (vfs.FS, error) {
+		below, err := vfs.NewOS(dir)
+		if err != nil {
+			return nil, err
+		}
+		if disk, ok := diskOf(dir); ok && on[disk] > 1 {
+			return vfs.NewShare(below, on[disk]), nil
+		}
+		return below, nil
+	}
+}
+
+// diskOf names the file system that a directory lies on, as the kernel does.
+func diskOf(dir string) (disk uint64, ok bool) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return 0, false
+	}
+	return uint64(st.Dev), true
 }
 
 // controlFor is the control plane's default address.

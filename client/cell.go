@@ -44,6 +44,9 @@ type Config struct {
 	MapCap int64
 	// Logger gets what an operator would look back for. Default: discards.
 	Logger *slog.Logger
+	// Waiting is told what calls have waited for, for 5 s, and again now and then
+	// as long as they wait; so is the Logger. It must not block. nil: nobody.
+	Waiting func(Waiting)
 	// Tuning is for tests.
 	Tuning Tuning
 
@@ -92,6 +95,7 @@ type Cell struct {
 	shards  *shardServers
 	reports reporter
 	buffers buffers
+	waits   *waits
 	life    context.Context // ends with Close
 	die     context.CancelFunc
 
@@ -114,6 +118,7 @@ func Dial(ctx context.Context, cfg Config) (*Cell, error) {
 	}
 	c := &Cell{cfg: cfg, meta: meta, places: newPlacements(meta), volumes: map[layout.VolumeID]*Volume{}, deposed: map[*Volume]bool{},
 		opening: map[string]bool{}, ended: make(chan struct{})}
+	c.waits = newWaits(c)
 	c.life, c.die = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -124,6 +129,7 @@ func Dial(ctx context.Context, cfg Config) (*Cell, error) {
 	}
 	c.shards = newShardServers(c)
 	c.session.start()
+	c.waits.start(c.life)
 	return c, nil
 }
 
@@ -147,6 +153,7 @@ func (c *Cell) Close() error {
 	}
 	c.endErr = group.Wait()
 	c.die()
+	c.waits.done.Wait()
 	c.reports.done.close()
 	c.session.close()
 	c.shards.close()
@@ -166,6 +173,7 @@ func (c *Cell) Abandon() {
 		return
 	}
 	c.die()
+	c.waits.done.Wait()
 	for _, v := range append(open, c.leftovers()...) {
 		v.abandon()
 	}
@@ -275,6 +283,7 @@ func (c *Cell) writers() []*Volume {
 // call runs one metadata call and names the operation in its error.
 func call[R any](ctx context.Context, c *Cell, op string, f func(context.Context, pb.MetaClient) (R, error)) (R, error) {
 	var out R
+	defer c.waits.begin(op, "the metadata leader has not answered yet")()
 	err := c.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {
 		out, err = f(ctx, m)
 		return err

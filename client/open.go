@@ -127,7 +127,9 @@ func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (l
 	if granted.Clean {
 		return l, granted, layout.Seq(granted.LastSeq), nil
 	}
+	recovered := c.waits.begin("recover "+volume.Name, "the servers of its unsealed segments are asked what they have")
 	last, err := l.recover(ctx, granted)
+	recovered()
 	if err != nil {
 		return l, nil, 0, errs.Wrap(err, "recover")
 	}

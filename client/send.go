@@ -33,6 +33,9 @@ func (w *writer) perform(j job) {
 
 func (w *writer) allocate(j job) {
 	segments, err := w.lease.allocate(w.life, j.allocation)
+	w.v.mu.Lock()
+	w.refused = err
+	w.v.mu.Unlock()
 	w.input(func(now time.Duration) { j.core.Granted(now, j.allocation.Request, segments, err) })
 }
 

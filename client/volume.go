@@ -128,6 +128,7 @@ func (v *Volume) CloseContext(ctx context.Context) error {
 
 func (v *Volume) closeWriter(ctx context.Context) error {
 	defer v.cell.forget(v)
+	defer v.cell.waits.begin("close "+v.name, "what was written is made durable and its segments are sealed")()
 	err := v.w.mapper.close(ctx)
 	if releaseErr := v.w.release(ctx); err == nil {
 		err = releaseErr

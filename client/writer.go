@@ -35,6 +35,7 @@ type writer struct {
 	full        bool            // the core said Wait
 	room        chan struct{}   // closed at Resume or the end; nil while nobody waits
 	err         error           // why the writer ended
+	refused     error           // why the last request for segments was refused; nil when it was not
 	released    chan struct{}   // closed at Released or Fail
 	lastSeq     layout.Seq      // of Released
 	actions     []write.Action

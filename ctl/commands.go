@@ -46,7 +46,7 @@ func exactArgs(n int) cobra.PositionalArgs {
 
 // withCell dials the cell, runs f and closes.
 func (a *app) withCell(ctx context.Context, f func(context.Context, *client.Cell) error) error {
-	cell, err := client.Dial(ctx, client.Config{Addresses: a.config.Cell})
+	cell, err := client.Dial(ctx, client.Config{Addresses: a.config.Cell, Waiting: a.waiting})
 	if err != nil {
 		return err
 	}

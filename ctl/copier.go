@@ -2,8 +2,11 @@ package ctl
 
 import (
 	"context"
+	"io"
+	"sync/atomic"
 
 	"strake/client"
+	"strake/internal/errs"
 )
 
 const (
@@ -23,14 +26,53 @@ type copier struct {
 	flights  []*client.Completion
 	flushing chan error              // of the flush under way, nil when there is none
 	flushed  func(bytes int64) error // is told after each flush
+	durable  atomic.Int64            // bytes from start on that a flush covered
 }
 
 func newCopier(vol *client.Volume, at, every int64, flushed func(int64) error) *copier {
 	return &copier{vol: vol, start: at, at: at, asked: at, every: every, flushed: flushed}
 }
 
+// from copies a stream of which the volume has the first skip bytes already. When
+// the stream fails, or ctx ends, what was read until then is still written and made
+// durable, as long as work lasts; the error is the stream's, or ctx's cause. seen is
+// told all bytes, the skipped ones too.
+func (c *copier) from(ctx, work context.Context, in *pull, skip int64, seen func([]byte)) error {
+	defer c.wait()
+	buf := make([]byte, copyChunk)
+	var err error
+	for n := 0; err == nil; {
+		part := buf
+		if skip > 0 {
+			part = buf[:min(skip, copyChunk)]
+		}
+		n, err = in.fill(ctx, part)
+		seen(part[:n])
+		if skip > 0 {
+			skip -= int64(n)
+			continue
+		}
+		if err := c.write(work, part[:n]); err != nil {
+			return err
+		}
+	}
+	if skip > 0 && err == io.EOF {
+		return errs.New(errs.OutOfRange, "", "the source ends %d bytes before what was to be skipped", skip)
+	}
+	if flushErr := c.finish(work); flushErr != nil {
+		return flushErr
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
 // write takes the next bytes; p may be used again when it returns.
 func (c *copier) write(ctx context.Context, p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
 	if c.at+int64(len(p)) > c.vol.Size() {
 		return doesNotFit(c.vol, c.at+int64(len(p)))
 	}
@@ -70,6 +112,7 @@ func (c *copier) flushNow(ctx context.Context, flights []*client.Completion, at 
 	if err := c.vol.Flush(ctx); err != nil {
 		return err
 	}
+	c.durable.Store(at - c.start)
 	return c.flushed(at - c.start)
 }
 

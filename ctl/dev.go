@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"strake/chunkd"
 	"strake/client"
 	"strake/internal/errs"
+	"strake/internal/vfs"
 	"strake/meta"
 )
 
@@ -68,7 +70,7 @@ func (a *app) dev(ctx context.Context, o devOptions) (err error) {
 			defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 		}
 	}
-	cell, err := startDev(ctx, o, a.devLogger(o.verbose))
+	cell, err := startDev(ctx, o, a.devLogger(o.verbose), a.tell)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped while it started
@@ -94,12 +96,14 @@ type devCell struct {
 	janitor *client.Janitor
 }
 
-// startDev starts a cell; it is up when all chunk servers are registered.
-func startDev(ctx context.Context, o devOptions, log *slog.Logger) (*devCell, error) {
+// startDev starts a cell and tells how far it is; it is up when all chunk servers
+// are registered. Their devices lie on one disk, of which each has its share.
+func startDev(ctx context.Context, o devOptions, log *slog.Logger, tell func(format string, args ...any)) (*devCell, error) {
 	devices, err := devDevices(o)
 	if err != nil {
 		return nil, err
 	}
+	tell("starting a metadata server at %s, data in %s", o.listen, o.dir)
 	m, err := meta.Start(ctx, meta.Config{Listen: o.listen, Dir: filepath.Join(o.dir, "meta"), Logger: log, Version: Version})
 	if err != nil {
 		return nil, err
@@ -109,11 +113,20 @@ func startDev(ctx context.Context, o devOptions, log *slog.Logger) (*devCell, er
 	ready, cancel := context.WithTimeout(ctx, devReady)
 	defer cancel()
 	group, ready := errgroup.WithContext(ready)
+	tell("starting %d chunk servers", o.chunkds)
+	var mu sync.Mutex
+	up := 0 // guarded by mu
 	for i, dir := range devices {
 		cfg := chunkd.Config{Cell: d.address, Listen: "127.0.0.1:0", Control: "127.0.0.1:0",
-			Domain: fmt.Sprintf("dev/dev/server-%d", i+1), Devices: []string{dir}, Recoverer: d.janitor, Logger: log, Version: Version}
+			Domain: fmt.Sprintf("dev/dev/server-%d", i+1), Devices: []string{dir}, Recoverer: d.janitor, Logger: log, Version: Version, FS: sharedBy(o.chunkds)}
 		group.Go(func() (err error) {
 			d.chunkds[i], err = chunkd.Start(ready, cfg)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				up++
+				tell("%d of %d chunk servers are up", up, o.chunkds)
+			}
 			return errs.Wrap(err, "chunk server %d", i+1)
 		})
 	}
@@ -121,6 +134,24 @@ func startDev(ctx context.Context, o devOptions, log *slog.Logger) (*devCell, er
 		return nil, errors.Join(err, d.stop())
 	}
 	return d, nil
+}
+
+// sharedBy opens devices that lie on one disk.
+func sharedBy(devices int) func(dir string) (vfs.FS, error) {
+	return func(dir string) (vfs.FS, error) {
+		below, err := vfs.NewOS(dir)
+		if err != nil {
+			return nil, err
+		}
+		return vfs.NewShare(below, devices), nil
+	}
+}
+
+// tell writes a line of progress to stderr, unless the output is for machines.
+func (a *app) tell(format string, args ...any) {
+	if !a.json() {
+		fmt.Fprintf(a.err, format+"\n", args...)
+	}
 }
 
 // stop stops everything, the metadata server last.

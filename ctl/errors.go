@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"strake/client"
 	"strake/internal/errs"
 )
 
@@ -43,6 +44,16 @@ func asUsage(err error, command string) error {
 		hint = command + " --help"
 	}
 	return errs.As(err, errs.InvalidArgument, "").(*errs.Error).WithHint("%s", hint)
+}
+
+// waiting tells on stderr what the verb waits for: a line for people, or one of JSON.
+// It is called on another goroutine than the verb's.
+func (a *app) waiting(w client.Waiting) {
+	if a.json() {
+		_ = json.NewEncoder(a.err).Encode(map[string]any{"waiting": map[string]any{"for": w.Op, "seconds": int64(w.For.Seconds()), "reason": w.Reason}})
+		return
+	}
+	a.bars.line(a.err, fmt.Sprintf("strake: %s has waited for %d s: %s", w.Op, int64(w.For.Seconds()), w.Reason))
 }
 
 // printError writes an error to stderr: for people, or as one line of JSON.

@@ -90,5 +90,5 @@ func (a *app) export(ctx context.Context, vol *client.Volume, path string, o exp
 		out.Abort()
 	}
 	return copied{Volume: vol.Name(), Bytes: n, SHA256: hex.EncodeToString(sum.Sum(nil)),
-		Seconds: time.Since(begun).Seconds(), Degraded: vol.Stats().DegradedReads}, err
+		Seconds: time.Since(begun).Seconds(), Degraded: vol.Stats().DegradedReads, Complete: err == nil}, err
 }

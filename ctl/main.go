@@ -4,9 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -26,11 +24,12 @@ type app struct {
 	config   config
 	began    bool // a verb runs: from here on, an error is no wrong usage
 	exit     int  // set by a verb that ends with something else than 0 (status)
+	bars     bars // on the terminal
 }
 
 // Main runs the command and gives its exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	a := &app{out: stdout, err: stderr}
 	root := a.root()

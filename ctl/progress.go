@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -16,11 +17,35 @@ import (
 type progress struct {
 	pool  *mpb.Progress
 	bar   *mpb.Bar
+	bars  *bars
 	out   io.Writer
 	what  string
 	total int64 // 0: unknown
 	done  int64
 	next  time.Time
+}
+
+// bars knows the progress bar that is on the terminal, so that lines go above it.
+// The zero value works. Safe for concurrent use.
+type bars struct {
+	mu   sync.Mutex
+	pool *mpb.Progress // guarded by mu; nil while there is none
+}
+
+func (b *bars) set(pool *mpb.Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pool = pool
+}
+
+// line writes a line above the bar, or to out when there is none.
+func (b *bars) line(out io.Writer, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pool != nil {
+		out = b.pool
+	}
+	fmt.Fprintln(out, text)
 }
 
 // lineEvery is how often a line is written when there is no terminal.
@@ -36,7 +61,8 @@ func (a *app) newProgress(what string, total int64) *progress {
 	if f, ok := a.err.(*os.File); !ok || !isTerminal(f) {
 		return p
 	}
-	p.pool = mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(48))
+	p.pool, p.bars = mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(48)), &a.bars
+	p.bars.set(p.pool)
 	p.bar = p.pool.AddBar(total, mpb.PrependDecorators(p.counters()...),
 		mpb.AppendDecorators(decor.AverageSpeed(decor.SizeB1024(0), "% .1f"), decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO)))
 	return p
@@ -72,6 +98,7 @@ func (p *progress) line() string {
 // end leaves the bar as it stands.
 func (p *progress) end() {
 	if p.bar != nil {
+		p.bars.set(nil)
 		p.bar.SetTotal(-1, true)
 		p.pool.Wait()
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"strake/internal/errs"
+	"strake/internal/layout"
 )
 
 var sizeUnits = map[string]float64{
@@ -56,15 +57,4 @@ func parseSize(s string) (int64, error) {
 }
 
 // sizeText writes bytes as people read them.
-func sizeText(n uint64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	v, i := float64(n), 0
-	for v >= 1024 && i < len(units)-1 {
-		v /= 1024
-		i++
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
-}
+func sizeText(n uint64) string { return layout.SizeText(n) }

@@ -14,11 +14,12 @@ import (
 type source struct {
 	io.ReadCloser
 	atLeast int64 // bytes that will come, 0 when not known
+	packed  bool  // a directory: another time its stream may have other bytes
 }
 
 func openSource(path string, stdin io.Reader) (source, error) {
 	if path == "-" {
-		return source{io.NopCloser(stdin), 0}, nil
+		return source{ReadCloser: io.NopCloser(stdin)}, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -32,11 +33,11 @@ func openSource(path string, stdin io.Reader) (source, error) {
 	case info.IsDir():
 		f.Close()
 		n, err := tarBytes(path)
-		return source{tarStream(path), n}, err
+		return source{tarStream(path), n, true}, err
 	case info.Mode().IsRegular():
-		return source{&wholeFile{f, path, info.Size()}, info.Size()}, nil
+		return source{ReadCloser: &wholeFile{f, path, info.Size()}, atLeast: info.Size()}, nil
 	}
-	return source{f, 0}, nil
+	return source{ReadCloser: f}, nil
 }
 
 func sourceError(err error, path string) error {

@@ -29,6 +29,9 @@ func (a *app) volumeCreate() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op := "create volume " + args[0]
 			geometryGiven := cmd.Flags().Changed("k") || cmd.Flags().Changed("m")
+			if geometryGiven && !(cmd.Flags().Changed("k") && cmd.Flags().Changed("m")) && (m != 0 || !cmd.Flags().Changed("m")) {
+				return usagef("a geometry is --k and --m together, e.g. --k 4 --m 2")
+			}
 			if err := checkVolume(op, int64(bytes), k, m, geometryGiven); err != nil {
 				return err
 			}
@@ -46,7 +49,6 @@ func (a *app) volumeCreate() *cobra.Command {
 	c.Flags().IntVar(&k, "k", 0, "data shards, 1 to 16 (default: the widest of 4+2, 2+2, 2+1, 1+1 that the cell holds)")
 	c.Flags().IntVar(&m, "m", 0, "parity shards, 1 to 4: how many servers may be lost")
 	c.Flags().StringVar(&class, "class", "", "default class: inference, training, checkpoint or background")
-	c.MarkFlagsRequiredTogether("k", "m")
 	_ = c.MarkFlagRequired("size")
 	return c
 }
@@ -69,7 +71,7 @@ func checkVolume(op string, bytes int64, k, m int, geometryGiven bool) error {
 	case !geometryGiven:
 		return nil
 	case m == 0:
-		return errs.New(errs.InvalidArgument, op, "geometry %d+0 has no parity: one lost server would lose data", k).
+		return errs.New(errs.InvalidArgument, op, "m = 0 is no parity: one lost server would lose data").
 			WithHint("the smallest geometry is 1+1: --k 1 --m 1")
 	case k < 1 || k > layout.MaxData || m < 1 || m > layout.MaxParity:
 		return errs.New(errs.InvalidArgument, op, "geometry %d+%d", k, m).

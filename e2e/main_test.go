@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"strake/client"
 	"strake/e2e/cluster"
 	"strake/e2e/workload"
@@ -177,4 +179,19 @@ func check(t *testing.T, err error) {
 // canceled tells that a workload ended because it was asked to.
 func canceled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, client.ErrClosed)
+}
+
+// forced opens a volume for writing, from whoever writes it.
+var forced = client.OpenOptions{Write: true, Force: true}
+
+// pipeEmpty tells that all that was written into a pipe was read.
+func pipeEmpty(t *testing.T, w *os.File) (empty bool) {
+	t.Helper()
+	raw, err := w.SyscallConn()
+	check(t, err)
+	check(t, raw.Control(func(fd uintptr) {
+		n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		empty = err == nil && n == 0
+	}))
+	return empty
 }

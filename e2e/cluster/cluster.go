@@ -113,6 +113,7 @@ type Program struct {
 	Binary string   // empty: the strake command, with --cell set
 	Args   []string // without the program's name
 	Env    []string // on top of this process's
+	Stdin  *os.File // nil: empty
 	Stdout io.Writer
 }
 
@@ -120,7 +121,7 @@ type Program struct {
 // unless that goes elsewhere, is its log. It is stopped with the cluster.
 func (c *Cluster) Spawn(name string, run Program) (*Process, error) {
 	p := c.process(name, "", run.Args...)
-	p.stdout, p.env = run.Stdout, run.Env
+	p.stdin, p.stdout, p.env = run.Stdin, run.Stdout, run.Env
 	if run.Binary == "" {
 		p.args = append(p.args, "--cell", c.Cell)
 	} else {

@@ -26,6 +26,7 @@ type Process struct {
 	args    []string
 	env     []string // on top of this process's
 	log     string   // path
+	stdin   *os.File
 	stdout  io.Writer
 
 	mu       sync.Mutex
@@ -49,6 +50,9 @@ func (p *Process) start() error {
 	defer log.Close()
 	cmd := exec.Command(p.binary, p.args...)
 	cmd.Stdout, cmd.Stderr = log, log
+	if p.stdin != nil {
+		cmd.Stdin = p.stdin
+	}
 	if p.stdout != nil {
 		cmd.Stdout = p.stdout
 	}
@@ -84,6 +88,20 @@ func (p *Process) Stop() error {
 		return err
 	}
 	return p.waitFor(stopTimeout)
+}
+
+// Interrupt asks the process to end as Ctrl-C does (SIGINT), and waits; what it
+// says of its end is no error here.
+func (p *Process) Interrupt(within time.Duration) (code int, err error) {
+	if err := p.signal(syscall.SIGINT); err != nil {
+		return 0, err
+	}
+	select {
+	case <-p.Ended():
+		return p.cmd.ProcessState.ExitCode(), nil
+	case <-time.After(within):
+		return 0, fmt.Errorf("%s did not end within %v", p.Name, within)
+	}
 }
 
 // Wait waits until the process has ended by itself and tells how.
@@ -134,7 +152,7 @@ func (p *Process) signal(s syscall.Signal) error {
 	if p.cmd == nil || closed(p.ended) {
 		return fmt.Errorf("%s does not run", p.Name)
 	}
-	if s == syscall.SIGKILL || s == syscall.SIGTERM || s == syscall.SIGQUIT {
+	if s == syscall.SIGKILL || s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
 		p.expected = true
 	}
 	return p.cmd.Process.Signal(s)

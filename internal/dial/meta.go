@@ -22,6 +22,8 @@ const (
 	attemptTimeout = 2 * time.Second
 	// retryPause is the wait after all servers were tried in vain.
 	retryPause = 100 * time.Millisecond
+	// maxReasons bounds the addresses that an error names.
+	maxReasons = 9
 )
 
 var connectParams = grpc.ConnectParams{
@@ -34,8 +36,9 @@ type Meta struct {
 	pool      *Pool
 	addresses []string
 
-	mu     sync.Mutex
-	leader string // guarded by mu: where the last call succeeded
+	mu      sync.Mutex
+	leader  string  // guarded by mu: where the last call succeeded
+	trouble Trouble // guarded by mu: of the attempts since the last success
 }
 
 // NewMeta makes a Meta for the comma-separated addresses of a cell. It does not
@@ -69,32 +72,37 @@ func (m *Meta) Pool() *Pool { return m.pool }
 func (m *Meta) Close() { m.pool.Close() }
 
 // Do runs call against the leader. It follows not-leader answers and retries
-// Unavailable until ctx ends; every other error comes back at once, typed. When
-// ctx ends first, the error is Unavailable and names the address tried last and
-// the reason.
+// Unavailable, and servers that don't answer in time, until ctx ends; every other
+// error comes back at once, typed. When ctx's deadline passes first, the error is
+// Unavailable and names the addresses tried and the reasons.
 func (m *Meta) Do(ctx context.Context, call func(context.Context, pb.MetaClient) error) error {
 	return m.DoWithin(ctx, attemptTimeout, call)
 }
 
 // DoWithin is Do with another bound for one attempt.
 func (m *Meta) DoWithin(ctx context.Context, attempt time.Duration, call func(context.Context, pb.MetaClient) error) error {
-	addr := m.first()
+	addr, tried := m.first(), reasons{}
 	for tries := 0; ; tries++ {
+		begun := time.Now()
 		err := m.try(ctx, attempt, addr, call)
 		kind := errs.KindOf(err)
-		if kind == errs.OK {
-			m.remember(addr)
+		switch {
+		case kind == errs.OK:
+			m.succeeded(addr)
 			return nil
-		}
-		if kind != errs.NotLeader && kind != errs.Unavailable && (kind != errs.Deadline || ctx.Err() != nil) {
+		case kind == errs.Deadline && !errors.Is(ctx.Err(), context.Canceled):
+			err = errs.New(errs.Unavailable, "", "no answer within %v", time.Since(begun).Round(100*time.Millisecond))
+		case kind != errs.NotLeader && kind != errs.Unavailable:
 			return err
 		}
+		tried.note(addr, err)
+		m.failed(begun, tried)
 		next := leaderOf(err)
 		if next == "" || next == addr {
 			next = m.after(addr)
 		}
 		if ctx.Err() != nil || !pause(ctx, tries, len(m.addresses)) {
-			return errs.As(err, errs.Unavailable, "metadata service at %s", addr).(*errs.Error).
+			return errs.New(errs.Unavailable, "", "metadata service at %s", tried).
 				WithHint("check that a metadata server listens there, or name another: --cell HOST:PORT[,HOST:PORT...]")
 		}
 		addr = next
@@ -117,10 +125,66 @@ func (m *Meta) first() string {
 	return m.leader
 }
 
-func (m *Meta) remember(addr string) {
+func (m *Meta) succeeded(addr string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.leader = addr
+	m.leader, m.trouble = addr, Trouble{}
+}
+
+// failed notes an attempt that failed.
+func (m *Meta) failed(begun time.Time, tried reasons) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.trouble.Since.IsZero() {
+		m.trouble.Since = begun
+	}
+	m.trouble.Reason = "metadata service at " + tried.String()
+}
+
+// Trouble is why no call succeeds.
+type Trouble struct {
+	Since  time.Time // when the first attempt began that failed
+	Reason string    // the addresses tried and what came of it
+}
+
+// Trouble tells why no call has succeeded since when; ok is false while the last
+// one did.
+func (m *Meta) Trouble() (t Trouble, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.trouble, !m.trouble.Since.IsZero()
+}
+
+// reasons are the last error of each address that one call tried, in order.
+type reasons struct {
+	list []reason
+}
+
+type reason struct {
+	addr string
+	text string
+}
+
+// note records an address's last error.
+func (r *reasons) note(addr string, err error) {
+	text := err.Error()
+	for i := range r.list {
+		if r.list[i].addr == addr {
+			r.list[i].text = text
+			return
+		}
+	}
+	if len(r.list) < maxReasons {
+		r.list = append(r.list, reason{addr, text})
+	}
+}
+
+func (r reasons) String() string {
+	var parts []string
+	for _, one := range r.list {
+		parts = append(parts, one.addr+": "+one.text)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // after is the address to try when addr was no help.

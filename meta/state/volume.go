@@ -122,7 +122,8 @@ func (t *tables) checkCapacity(op string, size uint64, g layout.Geometry) error 
 	if needHi > haveHi || needHi == haveHi && needLo > haveLo {
 		hi, lo := haveHi, haveLo
 		most, _ := bits.Div64(hi, lo, uint64(g.Shards()))
-		return errs.New(errs.NoSpace, op, "%d bytes are beyond the cell: its devices have %d, which at %v hold %d", size, total, g, most).
+		return errs.New(errs.NoSpace, op, "%s are beyond the cell: its devices have %s, which at %v hold %s",
+			layout.SizeText(size), layout.SizeText(total), g, layout.SizeText(most)).
 			WithHint("choose a smaller size or add devices")
 	}
 	return nil

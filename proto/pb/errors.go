@@ -61,6 +61,9 @@ func FromStatus(err error) error {
 // plain takes gRPC's words off a failure to connect: what the socket said stays.
 func plain(message string) string {
 	_, said, found := strings.Cut(message, "Error while dialing: ")
+	if !found && strings.Contains(message, "error reading server preface") {
+		return "it takes connections but does not answer"
+	}
 	if !found {
 		return message
 	}
