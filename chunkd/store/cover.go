@@ -3,8 +3,6 @@ package store
 import (
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"strake/chunkd/format"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -182,7 +180,7 @@ func (s *Store) coverIndex(key layout.ShardKey, from, to layout.ShardOffset, vis
 
 // seekCovering moves to the last stripe with bytes that begins at or before off,
 // or else to the first after it.
-func seekCovering(it *pebble.Iterator, key layout.ShardKey, off layout.ShardOffset) (ok bool, err error) {
+func seekCovering(it Iterator, key layout.ShardKey, off layout.ShardOffset) (ok bool, err error) {
 	after := format.AppendStripeKey(make([]byte, 0, 32), format.KindStripe, key, off+1, 0)
 	for ok = it.SeekLT(after); ok; ok = it.Prev() {
 		v, err := recordView(it)

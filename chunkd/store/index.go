@@ -22,7 +22,7 @@ import (
 // the device's failure here, and commit looks at the latch before it says that
 // anything is durable.
 type index struct {
-	db  *pebble.DB
+	db  Engine
 	dev *device
 }
 
@@ -31,7 +31,20 @@ const (
 	indexMemTableBytes = 4 << 20
 )
 
-func openIndex(fsys vfs.FS, dev *device, logger *slog.Logger, fresh bool) (*index, error) {
+func openIndex(fsys vfs.FS, dev *device, o *Options, fresh bool) (*index, error) {
+	if o.Engine != nil {
+		db, err := o.Engine(fsys, indexDir)
+		return &index{db: db, dev: dev}, err
+	}
+	db, err := openPebbles(fsys, dev, o.Logger, fresh)
+	if err != nil {
+		return nil, err
+	}
+	return &index{db: pebbleEngine{db}, dev: dev}, nil
+}
+
+// openPebbles opens Pebble, a new one twice.
+func openPebbles(fsys vfs.FS, dev *device, logger *slog.Logger, fresh bool) (*pebble.DB, error) {
 	opts := indexOptions(fsys, dev, logger)
 	opts.ErrorIfNotExists = !fresh
 	defer func() {
@@ -47,10 +60,7 @@ func openIndex(fsys vfs.FS, dev *device, logger *slog.Logger, fresh bool) (*inde
 			db, err = openPebble(opts, dev)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &index{db: db, dev: dev}, nil
+	return db, err
 }
 
 // openPebble gives up once the device failed, and then closes what may still be
@@ -76,7 +86,7 @@ func openPebble(opts *pebble.Options, dev *device) (*pebble.DB, error) {
 		go func() {
 			<-done
 			if db != nil {
-				closeQuietly(db)
+				closeQuietly(pebbleEngine{db})
 			}
 		}()
 		return nil, dead
@@ -109,12 +119,11 @@ func (x *index) close() error {
 		go closeQuietly(x.db)
 		return nil
 	}
-	// The flush leaves nothing in Pebble's log for the next life to misread.
-	return errors.Join(x.db.Flush(), x.db.Close(), x.dev.err())
+	return errors.Join(x.db.Close(), x.dev.err())
 }
 
 // closeQuietly ends what Pebble runs, whatever it says of a failed device.
-func closeQuietly(db *pebble.DB) {
+func closeQuietly(db Engine) {
 	defer func() { _ = recover() }()
 	_ = db.Close()
 }
@@ -129,7 +138,7 @@ func (x *index) commit(b *pebble.Batch) (err error) {
 	if err := x.dev.err(); err != nil {
 		return err
 	}
-	if err := b.Commit(pebble.Sync); err != nil {
+	if err := x.db.Commit(b); err != nil {
 		return x.dev.fail(err)
 	}
 	if err := x.dev.err(); err != nil {
@@ -154,20 +163,20 @@ func (x *index) get(key []byte) (value []byte, ok bool, err error) {
 }
 
 // keysOf gives an iterator over a shard's keys of a kind. The caller closes it.
-func (x *index) keysOf(kind byte, k layout.ShardKey) (*pebble.Iterator, error) {
+func (x *index) keysOf(kind byte, k layout.ShardKey) (Iterator, error) {
 	return x.iter(format.AppendShardKey(nil, kind, k), format.AppendKeysEnd(nil, kind, k))
 }
 
 // keysOfKind gives an iterator over all keys of a kind.
-func (x *index) keysOfKind(kind byte) (*pebble.Iterator, error) {
+func (x *index) keysOfKind(kind byte) (Iterator, error) {
 	return x.iter([]byte{kind}, []byte{kind + 1})
 }
 
-func (x *index) iter(lower, upper []byte) (*pebble.Iterator, error) {
+func (x *index) iter(lower, upper []byte) (Iterator, error) {
 	if err := x.dev.err(); err != nil {
 		return nil, err
 	}
-	it, err := x.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := x.db.NewIter(lower, upper)
 	if err != nil {
 		return nil, errs.As(err, errs.Corrupt, "read index")
 	}
@@ -176,7 +185,7 @@ func (x *index) iter(lower, upper []byte) (*pebble.Iterator, error) {
 
 // each visits all records of an iterator in order and closes it. An unreadable
 // index is Corrupt: what was not visited is unknown, never absent.
-func each(it *pebble.Iterator, visit func(key, value []byte) error) (err error) {
+func each(it Iterator, visit func(key, value []byte) error) (err error) {
 	defer func() {
 		if e := it.Close(); e != nil && err == nil {
 			err = errs.As(e, errs.Corrupt, "read index")
@@ -211,7 +220,7 @@ func (x *index) stripesOf(k layout.ShardKey, visit func(offset layout.ShardOffse
 
 // recordView reads the stripe record under an iterator and checks that it is the
 // one that its key names.
-func recordView(it *pebble.Iterator) (format.View, error) {
+func recordView(it Iterator) (format.View, error) {
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return format.View{}, errs.As(err, errs.Corrupt, "read index")

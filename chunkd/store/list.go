@@ -3,8 +3,6 @@ package store
 import (
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"strake/chunkd/format"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -73,7 +71,7 @@ func (sh *shard) loggedFrom(from layout.Seq) []entry {
 	return list
 }
 
-func (l *lister) merge(it *pebble.Iterator, length layout.ShardOffset) error {
+func (l *lister) merge(it Iterator, length layout.ShardOffset) error {
 	ok, err := seekSeq(it, l.ref.ShardKey, length, l.from)
 	for more := true; more && err == nil; {
 		var v format.View
@@ -97,7 +95,7 @@ func (l *lister) merge(it *pebble.Iterator, length layout.ShardOffset) error {
 
 // fromLog adds the next stripe of the log. One that moved away is looked for in
 // the index anew, as it may be younger than the iterator.
-func (l *lister) fromLog(ok bool, v *format.View, it *pebble.Iterator) (stillOK, more bool, err error) {
+func (l *lister) fromLog(ok bool, v *format.View, it Iterator) (stillOK, more bool, err error) {
 	e := &l.logged[0]
 	if ok && e.seq == v.Seq {
 		ok = it.Next() // in both
@@ -139,7 +137,7 @@ func (l *lister) add(seq layout.Seq, header []byte) bool {
 
 // seekSeq moves to the first stripe with a seq from `from` on. The keys are
 // sorted by offset; as seqs ascend with offsets (I4), it halves the offsets.
-func seekSeq(it *pebble.Iterator, key layout.ShardKey, length layout.ShardOffset, from layout.Seq) (ok bool, err error) {
+func seekSeq(it Iterator, key layout.ShardKey, length layout.ShardOffset, from layout.Seq) (ok bool, err error) {
 	seek := func(offset layout.ShardOffset, seq layout.Seq) (layout.ShardOffset, layout.Seq, bool) {
 		if !it.SeekGE(format.AppendStripeKey(nil, format.KindStripe, key, offset, seq)) {
 			return 0, 0, false

@@ -111,7 +111,7 @@ func (s *Store) start() error {
 	if err := checkIndexLogs(g); err != nil {
 		return err
 	}
-	if s.index, err = openIndex(g, s.dev, s.logger, fresh); err != nil {
+	if s.index, err = openIndex(g, s.dev, &s.opts, fresh); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errs.KindOf(err) == errs.Internal {
 			err = errs.As(err, errs.Corrupt, "open index")
 		}

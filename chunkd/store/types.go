@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"strake/internal/layout"
+	"strake/internal/vfs"
 	"strake/proto/frame"
 )
 
@@ -13,6 +14,8 @@ type Options struct {
 	LogBytes         int64        // bound of the log of small appends; default 64 MiB
 	SmallAppend      int          // payloads up to this many bytes go to the log; default 64 KiB
 	HeaderCacheBytes int64        // bound of the cache of checksums; default 8 MiB
+	// Engine opens the index in a folder; nil: Pebble.
+	Engine func(fsys vfs.FS, dir string) (Engine, error)
 }
 
 // ShardSpec is what a shard is made as.

@@ -54,9 +54,8 @@ func metaCall[R any](c *Client, f *Fiber, limit, attempt time.Duration, request 
 
 // metaTry asks one metadata server once.
 func (c *Client) metaTry(f *Fiber, server int, limit time.Duration, request any) (reply any, err error) {
-	err = errs.New(errs.Unavailable, "", "metadata server %d does not answer", server)
+	over := false
 	f.Wait(func(done func()) {
-		over := false
 		c.world.Meta(server, request, func(r any, e error) {
 			if !c.dead && !over {
 				over = true
@@ -65,10 +64,15 @@ func (c *Client) metaTry(f *Fiber, server int, limit time.Duration, request any)
 			}
 		})
 		c.after(limit, func() {
-			over = true
-			done()
+			if !over {
+				over, err = true, errs.New(errs.Unavailable, "", "metadata server %d does not answer", server)
+				done()
+			}
 		})
 	})
+	if !over {
+		err = errKilled
+	}
 	return reply, err
 }
 

@@ -19,6 +19,7 @@ type Options struct {
 	// is dear to make and the same for all.
 	Builder *build.Builder
 	Coders  *erasure.Set
+	Fibers  *Pool
 	// Decide stands in for recovery.Decide: tests of the tests plant a bug there.
 	Decide func(recovery.Input) (recovery.Plan, error)
 }
@@ -42,7 +43,7 @@ func New(w World, watch Observer, opts Options) *Client {
 	if opts.Decide == nil {
 		opts.Decide = recovery.Decide
 	}
-	return &Client{world: w, watch: watch, opts: opts, places: map[layout.SegmentID]*Segment{}}
+	return &Client{world: w, watch: watch, opts: opts, places: map[layout.SegmentID]*Segment{}, fibers: Fibers{Pool: opts.Fibers}}
 }
 
 // Go runs work in the process.

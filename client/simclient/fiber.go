@@ -1,50 +1,81 @@
 package simclient
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Fiber is a function that waits without holding up the loop that runs it.
 type Fiber struct {
-	next   func() (struct{}, bool)
-	stop   func()
-	yield  func(struct{}) bool
+	work   func(*Fiber)
+	on     *coroutine
 	parked bool
 	dead   bool // killed: every Wait returns false at once
 	over   bool // the function returned
 }
 
-// NewFiber makes a fiber; Start runs it.
-func NewFiber(work func(*Fiber)) *Fiber {
-	f := &Fiber{}
-	f.next, f.stop = iter.Pull(func(yield func(struct{}) bool) {
-		f.yield = yield
-		work(f)
-		f.over = true
-	})
-	return f
+// coroutine runs fibers, one after another: a stack that has grown is dear.
+type coroutine struct {
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+	runs  *Fiber
 }
 
-// Start runs the fiber until it first waits.
-func (f *Fiber) Start() {
-	if !f.dead {
-		f.next()
+// Pool keeps coroutines for use again. One thread at a time may use it.
+type Pool struct{ idle []*coroutine }
+
+// take gives an idle coroutine or a new one.
+func (p *Pool) take() *coroutine {
+	if n := len(p.idle) - 1; n >= 0 {
+		c := p.idle[n]
+		p.idle = p.idle[:n]
+		return c
 	}
+	c := &coroutine{}
+	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = yield
+		for {
+			f := c.runs
+			f.work(f)
+			f.over = true
+			if f.dead {
+				return // it may be unwinding: its coroutine ends with it
+			}
+			p.idle = append(p.idle, c)
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
+	return c
+}
+
+// Close ends the idle coroutines.
+func (p *Pool) Close() {
+	for _, c := range p.idle {
+		c.stop()
+	}
+	p.idle = nil
 }
 
 // Fibers are the fibers of one process, or of one term.
-type Fibers struct{ list []*Fiber }
+type Fibers struct {
+	Pool *Pool
+	list []*Fiber
+	most int // of list, before those that are over are dropped
+}
 
 // Go runs work until it first waits.
 func (s *Fibers) Go(work func(*Fiber)) {
-	live := s.list[:0]
-	for _, f := range s.list {
-		if !f.over {
-			live = append(live, f)
-		}
+	if len(s.list) >= s.most {
+		s.list = slices.DeleteFunc(s.list, func(f *Fiber) bool { return f.over })
+		s.most = 2*len(s.list) + 16
 	}
-	clear(s.list[len(live):])
-	f := NewFiber(work)
-	s.list = append(live, f)
-	f.Start()
+	f := &Fiber{work: work, on: s.Pool.take()}
+	f.on.runs = f
+	s.list = append(s.list, f)
+	f.on.next()
 }
 
 // Kill ends all of them.
@@ -70,14 +101,14 @@ func (f *Fiber) Wait(start func(done func())) bool {
 		fired = true
 		if waiting {
 			f.parked = false
-			f.next()
+			f.on.next()
 		}
 	})
 	if fired {
 		return true
 	}
 	waiting, f.parked = true, true
-	if !f.yield(struct{}{}) {
+	if !f.on.yield(struct{}{}) {
 		f.dead = true
 		return false
 	}
@@ -89,7 +120,7 @@ func (f *Fiber) Kill() {
 	f.dead = true
 	if f.parked && !f.over {
 		f.parked = false
-		f.stop()
+		f.on.stop()
 	}
 }
 

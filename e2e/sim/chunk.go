@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"strake/chunkd/format"
 	"strake/chunkd/store"
 	"strake/client/simclient"
 	"strake/internal/layout"
@@ -48,7 +47,7 @@ func (c *chunkServer) start() {
 	if c.up || c.lost {
 		return
 	}
-	st, err := store.Open(c.disk.fs(), format.Superblock{}, c.s.mode.options())
+	st, err := c.s.stores.open(c.disk)
 	if err != nil {
 		c.s.fail("server %d can't open its device: %v", c.id, err)
 		return
@@ -74,7 +73,10 @@ func (c *chunkServer) drawPCG() *rand.Rand {
 
 // fall ends this life; the next one begins with what is left on the disk.
 func (c *chunkServer) fall(left *disk) {
-	_ = c.store.Close() // of a disk that nobody looks at any more: it frees the memory
+	if !c.s.stores.pebble {
+		c.disk.data.Cut() // Close needs not write: nobody looks at this disk any more
+	}
+	_ = c.store.Close()
 	c.store, c.disk, c.cut = nil, left, nil
 	c.end()
 	c.serving, c.busyUntil = false, 0
@@ -199,11 +201,11 @@ func (c *chunkServer) arm() {
 // underCut runs a call with the power cut armed, if one is.
 func (c *chunkServer) underCut(single bool, call func() error) error {
 	cut := c.cut
-	if cut == nil || c.s.mode == modeData && !single {
+	if cut == nil || c.s.stores.mode == modeData && !single {
 		return call()
 	}
 	prefix := "log/"
-	if c.s.mode == modeData {
+	if c.s.stores.mode == modeData {
 		prefix = "shards/"
 	}
 	keep, rng := [...]int{0, 10, 50, 100}[c.s.rand.IntN(4)], c.drawPCG()

@@ -92,8 +92,8 @@ func (s *Sim) readOne(p *clientProcess, f *simclient.Fiber, h *history) {
 	}
 	w := h.opened(v, p)
 	x := &script{p: p, s: s, f: f}
-	r := h.begin(v, w, 0, volumeBlocks)
-	data, err := v.Read(f, 0, volumeBlocks)
+	r := h.begin(v, w, 0, layout.BlockCount(s.blocks))
+	data, err := v.Read(f, 0, layout.BlockCount(s.blocks))
 	r.end(data, err)
 	hd := &handle{v, w}
 	for range 3 {

@@ -7,23 +7,27 @@ import (
 
 	"strake/chunkd/format"
 	"strake/chunkd/store"
+	"strake/e2e/sim/ordered"
 	"strake/internal/layout"
 	"strake/internal/vfs"
 )
 
 const (
-	diskBytes = 256 << 20
+	diskBytes = 64 << 20
 	indexDir  = "index"
+	leastLog  = 256 << 10 // of the store's log
 )
 
-// disk is a device's medium: Pebble's files in one Mem, all others in another.
+// disk is a device's medium: the index's files in one Mem (or the index itself,
+// where it is not Pebble), all others in another.
 type disk struct {
 	data, index *vfs.Mem
+	ordered     *ordered.Disk
 	fault       *vfs.Fault // in front of data
 }
 
 func newDisk() *disk {
-	d := &disk{data: vfs.NewMem(vfs.MemOptions{Capacity: diskBytes}), index: vfs.NewMem(vfs.MemOptions{Capacity: diskBytes})}
+	d := &disk{data: vfs.NewMem(vfs.MemOptions{Capacity: diskBytes}), index: vfs.NewMem(vfs.MemOptions{Capacity: diskBytes}), ordered: ordered.NewDisk()}
 	d.fault = vfs.NewFault(d.data)
 	return d
 }
@@ -31,7 +35,7 @@ func newDisk() *disk {
 // after is the disk that a power cut at this moment leaves; d goes on. The index
 // comes first: whatever the store's mover does meanwhile, data is never older.
 func (d *disk) after(rng *rand.Rand, keepPercent int) *disk {
-	n := &disk{index: d.index.CrashClone(rand.New(rand.NewPCG(uint64(keepPercent), 3)), keepPercent)}
+	n := &disk{ordered: d.ordered.After(), index: d.index.CrashClone(rand.New(rand.NewPCG(uint64(keepPercent), 3)), keepPercent)}
 	n.data = d.data.CrashClone(rng, keepPercent)
 	n.fault = vfs.NewFault(n.data)
 	return n
@@ -78,10 +82,16 @@ type Plant struct{ disks map[diskKey]*disk }
 
 type diskKey struct {
 	server int
-	mode   storeMode
+	stores storeKind
 }
 
-// storeMode is how a seed's stores treat small appends.
+// storeKind is how a seed's stores are set up.
+type storeKind struct {
+	mode   storeMode
+	pebble bool // for an index; else e2e/sim/ordered
+}
+
+// storeMode is how stores treat small appends.
 type storeMode uint8
 
 const (
@@ -91,22 +101,26 @@ const (
 	modes
 )
 
-func (m storeMode) options() store.Options {
-	o := store.Options{LogBytes: 256 << 10, HeaderCacheBytes: 32 << 10}
-	switch m {
+// open opens a disk's store.
+func (k storeKind) open(d *disk) (*store.Store, error) {
+	o := store.Options{LogBytes: leastLog, HeaderCacheBytes: 32 << 10}
+	if !k.pebble {
+		o.Engine = d.ordered.Open
+	}
+	switch k.mode {
 	case modeData:
 		o.SmallAppend = 1
 	case modeLog:
-		o.LogBytes = 2 << 20
+		o.LogBytes = 3 * leastLog
 	}
-	return o
+	return store.Open(d.fs(), format.Superblock{}, o)
 }
 
 const cellID layout.CellID = 0xce11
 
 // disk gives a fresh disk of a server: opened once and closed.
-func (p *Plant) disk(server int, mode storeMode) (*disk, error) {
-	key := diskKey{server, mode}
+func (p *Plant) disk(server int, stores storeKind) (*disk, error) {
+	key := diskKey{server, stores}
 	if d := p.disks[key]; d != nil {
 		return d.after(nil, 100), nil
 	}
@@ -115,7 +129,7 @@ func (p *Plant) disk(server int, mode storeMode) (*disk, error) {
 	if err := store.Format(d.fs(), id); err != nil {
 		return nil, err
 	}
-	s, err := store.Open(d.fs(), format.Superblock{}, mode.options())
+	s, err := stores.open(d)
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func (s *Sim) damagedChunk() *chunkServer {
 func (s *Sim) shardFile(c *chunkServer) (path string, size int64) {
 	var list []store.Stat
 	c.store.Each(func(st store.Stat) bool {
-		if st.State == store.StateFinalized || s.mode == modeData {
+		if st.State == store.StateFinalized || s.stores.mode == modeData {
 			list = append(list, st)
 		}
 		return true
@@ -240,7 +240,7 @@ func (s *Sim) faultRot() {
 // faultBadWrite makes a medium lose or misdirect its next write.
 func (s *Sim) faultBadWrite() {
 	c := s.damagedChunk()
-	if c == nil || s.mode != modeData {
+	if c == nil || s.stores.mode != modeData {
 		return
 	}
 	path, size := s.shardFile(c)

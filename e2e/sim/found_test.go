@@ -15,6 +15,7 @@ var found = []struct {
 
 func TestFoundSeedsPass(t *testing.T) {
 	bench := NewBench()
+	defer bench.Close()
 	for _, f := range found {
 		if r := bench.Run(Options{Seed: f.seed}); r.Err != nil {
 			t.Errorf("%s\nit once found: %s", failure(f.seed, &r), f.what)
@@ -32,6 +33,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	for _, bug := range []Bug{AckBeforeStored, FenceForgotten, NeverForCorrupt, GapNotCut} {
 		t.Run(bug.String(), func(t *testing.T) {
 			bench := NewBench()
+			defer bench.Close()
 			for seed := uint64(1); seed <= boundOfPlanted; seed++ {
 				if r := bench.Run(Options{Seed: seed, Plant: bug}); r.Err != nil {
 					t.Logf("seed %d: %v", seed, r.Err)

@@ -5,15 +5,12 @@ import (
 	"strake/proto/stripe"
 )
 
-// volumeBlocks is the size of a volume in blocks.
-const volumeBlocks = 512
-
 // history is the oracle of one volume: which version of each block was cut under
 // which epoch and seq, what the cores claimed, and where the log cut epochs off.
 type history struct {
 	s          *Sim
 	id         layout.VolumeID
-	blocks     [volumeBlocks][]version
+	blocks     [][]version
 	writers    map[layout.Epoch]*writerHistory
 	cuts       map[layout.Epoch]layout.Seq // the seq that the epoch starts after, once that is decided
 	last       uint64                      // the newest version number
@@ -48,7 +45,7 @@ type blockWrite struct {
 }
 
 func newHistory(s *Sim, id layout.VolumeID) *history {
-	return &history{s: s, id: id, writers: map[layout.Epoch]*writerHistory{}, cuts: map[layout.Epoch]layout.Seq{}}
+	return &history{s: s, id: id, blocks: make([][]version, s.blocks), writers: map[layout.Epoch]*writerHistory{}, cuts: map[layout.Epoch]layout.Seq{}}
 }
 
 func (h *history) writer(e layout.Epoch) *writerHistory {

@@ -167,17 +167,24 @@ func (m *metaService) carryOut(f *simclient.Fiber, task reconcile.Task) (err err
 
 // ask calls a chunk server and waits for its answer, for a while.
 func (m *metaService) ask(f *simclient.Fiber, id layout.ServerID, request any, limit time.Duration) (reply *simclient.ChunkReply, err error) {
-	err = errs.New(errs.Unavailable, "", "chunk server %d does not answer", id)
 	to := m.s.servers[id]
 	if to == nil {
-		return nil, err
+		return nil, errs.New(errs.Unavailable, "", "chunk server %d is not known", id)
 	}
+	over := false
 	ok := f.Wait(func(done func()) {
 		m.s.call(&m.replicas[m.leader].process, to, request, func(r *simclient.ChunkReply, e error) {
-			reply, err = r, e
-			done()
+			if !over {
+				over, reply, err = true, r, e
+				done()
+			}
 		})
-		m.s.after(limit, done)
+		m.s.after(limit, func() {
+			if !over {
+				over, err = true, errs.New(errs.Unavailable, "", "chunk server %d does not answer", id)
+				done()
+			}
+		})
 	})
 	if !ok {
 		return nil, errs.New(errs.Unavailable, "", "the term ended")

@@ -8,6 +8,7 @@ import (
 // A run leaves nothing behind but its bench.
 func TestARunLeavesNoGoroutineBehind(t *testing.T) {
 	bench := NewBench()
+	defer bench.Close()
 	bench.Run(Options{Seed: 1, Ops: 100})
 	before := runtime.NumGoroutine()
 	for seed := uint64(2); seed < 6; seed++ {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -33,32 +32,57 @@ type event struct {
 	run func()
 }
 
+// events is a heap of events, the next one first.
 type events []event
 
-func (q events) Len() int { return len(q) }
-func (q events) Less(i, j int) bool {
+func (q events) before(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].tie < q[j].tie
 }
-func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *events) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*q = old[:len(old)-1]
-	return e
+
+func (q *events) push(e event) {
+	*q = append(*q, e)
+	h := *q
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.before(i, up) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (q *events) pop() event {
+	h := *q
+	e, n := h[0], len(h)-1
+	h[0], h[n] = h[n], event{}
+	h = h[:n]
+	*q = h
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
+			if h.before(c, least) {
+				least = c
+			}
+		}
+		if least == i {
+			return e
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
 }
 
 // after runs f in a while.
 func (l *loop) after(d time.Duration, f func()) {
 	l.count++
-	heap.Push(&l.queue, event{l.now + max(d, 0), l.tie.Uint64()&^0xffff | l.count&0xffff, f})
+	l.queue.push(event{l.now + max(d, 0), l.tie.Uint64()&^0xffff | l.count&0xffff, f})
 }
 
 // run handles events until stop says so, a property breaks, or time is up.
 func (l *loop) run(until time.Duration, stop func() bool) {
 	for l.err == nil && len(l.queue) > 0 && l.queue[0].at <= until && !stop() {
-		e := heap.Pop(&l.queue).(event)
+		e := l.queue.pop()
 		l.now = e.at
 		e.run()
 	}

@@ -53,7 +53,7 @@ type proposal struct {
 }
 
 func newMetaService(s *Sim) *metaService {
-	m := &metaService{s: s, leader: -1}
+	m := &metaService{s: s, leader: -1, fibers: simclient.Fibers{Pool: &s.bench.fibers}}
 	for i := range m.replicas {
 		m.replicas[i] = &replica{process: process{l: s.loop, at: node(i), up: true}, m: m, number: i, st: state.New()}
 	}

@@ -32,6 +32,11 @@ func (m *metaService) serve(server int, request any, reply func(any, error)) {
 		reply(nil, simclient.NotLeader{Leader: m.leader})
 		return
 	}
+	switch request.(type) {
+	case *heartbeat, *simclient.KeepSession, *simclient.OpenVolume, *simclient.GetSegments, *simclient.RequestMove:
+		reply(m.handle(nil, request)) // nothing to wait for
+		return
+	}
 	m.spawn(func(f *simclient.Fiber) {
 		r, err := m.handle(f, request)
 		if m.leader == server {

@@ -96,10 +96,10 @@ func (x *script) start(at int) bool {
 
 // verify reads a volume that was just opened, all of it at times.
 func (x *script) verify(h *history, v *simclient.Volume, w *writerHistory) bool {
-	first, count := layout.BlockNumber(0), layout.BlockCount(volumeBlocks)
-	if !x.s.chance(150) {
-		count = 48
-		first = layout.BlockNumber(x.s.rand.IntN(volumeBlocks - int(count)))
+	first, count := layout.BlockNumber(0), layout.BlockCount(x.s.blocks)
+	if !x.s.chance(100) {
+		count = layout.BlockCount(x.s.blocks / 8)
+		first = layout.BlockNumber(x.s.rand.IntN(x.s.blocks - int(count)))
 	}
 	r := h.begin(v, w, first, count)
 	data, err := v.Read(x.f, first, count)
@@ -132,13 +132,13 @@ func (x *script) draw() (first layout.BlockNumber, count int) {
 	case n < 600:
 		count = 1 + x.s.rand.IntN(3)
 	case n < 900:
-		count = 1 + x.s.rand.IntN(12)
+		count = 1 + x.s.rand.IntN(6)
 	case n < 992:
-		count = 1 + x.s.rand.IntN(40)
+		count = 1 + x.s.rand.IntN(32)
 	default:
-		count = 1 + x.s.rand.IntN(volumeBlocks)
+		count = 1 + x.s.rand.IntN(x.s.blocks)
 	}
-	return layout.BlockNumber(x.s.rand.IntN(volumeBlocks - count + 1)), count
+	return layout.BlockNumber(x.s.rand.IntN(x.s.blocks - count + 1)), count
 }
 
 // write submits a write; at times it waits for it, or asks for FUA.

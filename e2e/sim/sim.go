@@ -57,7 +57,11 @@ type Bench struct {
 	plant   Plant
 	coders  erasure.Set
 	builder *build.Builder
+	fibers  simclient.Pool
 }
+
+// Close ends what the bench keeps.
+func (b *Bench) Close() { b.fibers.Close() }
 
 // NewBench makes an empty bench.
 func NewBench() *Bench {
@@ -69,6 +73,10 @@ func NewBench() *Bench {
 const (
 	memoryCap = 16 << 20
 	timeLimit = 15 * time.Minute // virtual
+	// Sizes of volumes in blocks.
+	smallVolume, largeVolume = 128, 512
+	// pebbles is how many seeds of 1000 have Pebble in their stores.
+	pebbles = 40
 )
 
 // Sim is one run.
@@ -77,7 +85,7 @@ type Sim struct {
 	bench   *Bench
 	opts    Options
 	plant   Bug
-	mode    storeMode
+	stores  storeKind
 	net     *network
 	meta    *metaService
 	chunks  []*chunkServer
@@ -88,6 +96,7 @@ type Sim struct {
 	counts  map[string]int
 	ops     int
 	parity  int // the least m of the volumes
+	blocks  int // of each volume
 	sealed  map[layout.SegmentID]*sealing
 	hurt    map[layout.DeviceID]bool // devices whose stored bytes were damaged
 	healed  bool
@@ -143,7 +152,10 @@ func (s *Sim) rare(what string) { s.counts[what]++ }
 
 // build makes the cell: metadata servers, chunk servers, volumes, clients.
 func (s *Sim) build() {
-	s.mode = storeMode(s.rand.IntN(int(modes)))
+	s.stores = storeKind{mode: storeMode(s.rand.IntN(int(modes))), pebble: s.chance(pebbles)}
+	if s.blocks = smallVolume; s.chance(100) {
+		s.blocks = largeVolume
+	}
 	s.net = newNetwork(s.loop)
 	s.net.lost = func(k kind, reply bool) {
 		if k == kindMeta && reply {
@@ -152,7 +164,7 @@ func (s *Sim) build() {
 	}
 	s.meta = newMetaService(s)
 	for i := range 7 + s.rand.IntN(3) {
-		disk, err := s.bench.plant.disk(i+1, s.mode)
+		disk, err := s.bench.plant.disk(i+1, s.stores)
 		if err != nil {
 			s.fail("format device: %v", err)
 			return
@@ -168,7 +180,7 @@ func (s *Sim) build() {
 
 // setUp forms the cell and makes the volumes, in good weather.
 func (s *Sim) setUp() {
-	lengths := [...]layout.ShardOffset{128 << 10, 512 << 10, 2 << 20, 8 << 20}
+	lengths := [...]layout.ShardOffset{64 << 10, 128 << 10, 512 << 10, 2 << 20}
 	length := lengths[s.rand.IntN(len(lengths))]
 	s.meta.elect(s.rand.IntN(metaServers))
 	s.meta.spawn(func(f *simclient.Fiber) {
@@ -186,7 +198,7 @@ func (s *Sim) setUp() {
 		for i := range 2 {
 			g := geometries[s.rand.IntN(len(geometries))]
 			s.parity = min(s.parity, int(g.M))
-			r, err := s.meta.propose(f, state.CreateVolume{ID: state.CommandID(i + 1), Name: fmt.Sprintf("v%d", i), SizeBytes: volumeBlocks * layout.BlockSize, Geometry: g})
+			r, err := s.meta.propose(f, state.CreateVolume{ID: state.CommandID(i + 1), Name: fmt.Sprintf("v%d", i), SizeBytes: uint64(s.blocks) * layout.BlockSize, Geometry: g})
 			if err != nil {
 				s.fail("create volume: %v", err)
 			}

@@ -70,6 +70,7 @@ func (b *batch) run(o Options) {
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			bench := NewBench()
+			defer bench.Close()
 			for seed, ok := b.take(); ok; seed, ok = b.take() {
 				o := o
 				o.Seed = seed

@@ -162,9 +162,9 @@ func (c *content) copySector(src *content, s int64, grow bool) {
 	}
 	i, at := from/pageSize, from%pageSize
 	if p := src.pages[i]; p != nil {
-		copy(c.own(i)[at:at+n], p[at:])
+		copy(c.own(i, false)[at:at+n], p[at:])
 	} else if c.pages[i] != nil {
-		clear(c.own(i)[at : at+n])
+		clear(c.own(i, false)[at : at+n])
 	}
 }
 

@@ -42,15 +42,16 @@ const (
 	changePunch
 )
 
-// own gives page i for changing and remembers its synced state.
-func (c *content) own(i int64) *page {
+// own gives page i for changing and remembers its synced state. whole: the caller
+// writes all of it.
+func (c *content) own(i int64, whole bool) *page {
 	old := c.pages[i]
 	if _, changed := c.undo[i]; changed && old != nil {
 		return old
 	}
 	c.remember(i)
 	p := new(page)
-	if old != nil {
+	if old != nil && !whole {
 		*p = *old
 	}
 	if c.pages == nil {
@@ -91,7 +92,7 @@ func (c *content) fit(off, n, free int64) int64 {
 func (c *content) write(p []byte, off int64) {
 	c.size = max(c.size, off+int64(len(p)))
 	for len(p) > 0 {
-		n := copy(c.own(off / pageSize)[off%pageSize:], p)
+		n := copy(c.own(off/pageSize, off%pageSize == 0 && len(p) >= pageSize)[off%pageSize:], p)
 		p, off = p[n:], off+int64(n)
 	}
 }
@@ -158,7 +159,7 @@ func (c *content) zero(i, off, end int64) {
 		delete(c.pages, i)
 		return
 	}
-	clear(c.own(i)[from-start : to-start])
+	clear(c.own(i, false)[from-start : to-start])
 }
 
 // apply replays a change.
