@@ -72,7 +72,7 @@ func (j *Janitor) segmentTask(ctx context.Context, ref frame.ShardRef, dev *Devi
 	if err != nil {
 		return nil, err
 	}
-	return &task{job: b, janitor: j, dev: dev}, nil
+	return &task{job: b, Work: j.work(dev)}, nil
 }
 
 // compareAll goes through the segment batch by batch.

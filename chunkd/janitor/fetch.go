@@ -2,7 +2,6 @@ package janitor
 
 import (
 	"context"
-	"sync"
 
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -38,11 +37,13 @@ func (t *task) gather(ctx context.Context, batch []*wanted, itself layout.ShardI
 		if err != nil || len(plan) == 0 {
 			return err
 		}
-		var wait sync.WaitGroup
-		for src, list := range plan {
-			wait.Go(func() { t.read(ctx, src, list) })
+		var reads []func()
+		for _, src := range t.sources {
+			if list := plan[src]; len(list) > 0 {
+				reads = append(reads, func() { t.read(ctx, src, list) })
+			}
 		}
-		wait.Wait()
+		t.Together(reads)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -137,19 +138,16 @@ func (t *task) read(ctx context.Context, src *source, list []*wanted) {
 
 // readRanges reads the units of stripes, neighbours as one range.
 func (t *task) readRanges(ctx context.Context, src *source, list []*wanted, buf []byte) error {
-	body := frame.ReadBody{Shard: src.ref}
+	var ranges []frame.ReadRange
 	for _, w := range list {
 		g := frame.ReadRange{Offset: w.header.Offset, Length: w.header.Shape.Unit}
-		if n := len(body.Ranges); n > 0 && body.Ranges[n-1].Offset+layout.ShardOffset(body.Ranges[n-1].Length) == g.Offset {
-			body.Ranges[n-1].Length += g.Length
+		if n := len(ranges); n > 0 && ranges[n-1].Offset+layout.ShardOffset(ranges[n-1].Length) == g.Offset {
+			ranges[n-1].Length += g.Length
 			continue
 		}
-		body.Ranges = append(body.Ranges, g)
+		ranges = append(ranges, g)
 	}
-	return t.janitor.sources.with(ctx, src.addr, func(l *link) error {
-		_, err := l.call(ctx, &frame.Request{Kind: frame.Read, Flags: frame.NoCRCs}, body.AppendTo(nil), buf)
-		return err
-	})
+	return t.Remote.Read(ctx, src.addr, src.ref, ranges, buf)
 }
 
 // note remembers that a source failed. Guarded, as sources are read side by side.

@@ -2,11 +2,9 @@ package janitor
 
 import (
 	"context"
-	"encoding/binary"
 
 	"strake/internal/errs"
 	"strake/internal/layout"
-	"strake/proto/frame"
 	"strake/proto/stripe"
 )
 
@@ -156,20 +154,13 @@ func (c *cursor) advance(ctx context.Context) error {
 
 // fetch asks for the next page.
 func (c *cursor) fetch(ctx context.Context) error {
-	body := frame.ListBody{Shard: c.src.ref, From: c.next, Most: listPage}
-	return c.task.janitor.sources.with(ctx, c.src.addr, func(l *link) error {
-		head, page, err := l.callSized(ctx, &frame.Request{Kind: frame.List}, body.AppendTo(nil), max(listPage, stripe.MaxLen))
-		if err != nil {
-			return err
-		}
-		if len(head) != 12 {
-			return errs.New(errs.Unavailable, "list", "a reply of %d bytes", len(head))
-		}
-		next := layout.Seq(binary.LittleEndian.Uint64(head))
-		if next != 0 && next <= c.next {
-			return errs.New(errs.Unavailable, "list", "the list goes back to seq %d", next)
-		}
-		c.page, c.next = page, next
-		return nil
-	})
+	page, next, err := c.task.Remote.List(ctx, c.src.addr, c.src.ref, c.next)
+	if err != nil {
+		return err
+	}
+	if next != 0 && next <= c.next {
+		return errs.New(errs.Unavailable, "list", "the list goes back to seq %d", next)
+	}
+	c.page, c.next = page, next
+	return nil
 }

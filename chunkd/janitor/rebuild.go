@@ -32,50 +32,36 @@ func (j *Janitor) RebuildShards(ctx context.Context, req *pb.RebuildShardsReques
 	return reply, nil
 }
 
-// rebuild makes one shard again, and says how it went.
+// rebuild makes one shard again, unless another task works on it.
 func (j *Janitor) rebuild(ctx context.Context, r *pb.RebuildShard) *pb.RebuiltShard {
-	out := &pb.RebuiltShard{Result: &pb.ShardResult{Shard: r.GetTarget().GetShard()}}
-	err := j.try(ctx, r, out)
-	if err != nil {
-		out.Result.Kind, out.Result.Message = uint32(errs.KindOf(err)), err.Error()
+	refused := func(err error) *pb.RebuiltShard {
+		return &pb.RebuiltShard{Result: &pb.ShardResult{Shard: r.GetTarget().GetShard(), Kind: uint32(errs.KindOf(err)), Message: err.Error()}}
 	}
-	return out
-}
-
-func (j *Janitor) try(ctx context.Context, r *pb.RebuildShard, out *pb.RebuiltShard) error {
 	b, err := jobOf(r)
 	if err != nil {
-		return err
+		return refused(err)
 	}
 	end, err := j.begin(b.spec.Key)
 	if err != nil {
-		return err
+		return refused(err)
 	}
 	defer end()
 	dev, err := j.device(b.device)
 	if err != nil {
-		return err
+		return refused(err)
 	}
-	t := &task{job: b, janitor: j, dev: dev, turn: int(b.spec.Key.Segment)}
-	err = t.run(ctx)
-	if err != nil && t.last != nil && errs.KindOf(err) == errs.Unavailable {
-		err = errs.New(errs.Unavailable, "", "%v (last: %v)", err, t.last)
+	out := j.work(dev).Rebuild(ctx, r)
+	if out.Result.Kind == uint32(errs.OK) && !b.inPlace {
+		j.cfg.Made(b.spec.Key, b.device)
 	}
-	out.ReadBytes, out.WrittenBytes, out.Stripes = t.readBytes, t.written, t.stripes
-	for _, s := range b.sources {
-		if s.found {
-			out.Bad = append(out.Bad, &pb.ShardRef{Segment: uint64(s.ref.Segment), Shard: uint32(s.ref.Shard), Generation: uint32(s.ref.Generation), Device: uint64(s.device)})
-		}
-	}
-	return errs.Wrap(err, "rebuild shard %v", b.spec.Key)
+	return out
 }
 
 // task is a job under way.
 type task struct {
 	*job
-	janitor *Janitor
-	dev     *Device
-	turn    int // which source comes first; the next batch begins with the next
+	Work
+	turn int // which source comes first; the next batch begins with the next
 
 	written uint64
 	stripes uint32
@@ -101,20 +87,16 @@ func (t *task) run(ctx context.Context) error {
 		list = list[len(batch):]
 		t.turn++
 	}
-	err = t.dev.turn(ctx, true, 1, func() error { return t.dev.Store.Mend(t.ref(), t.seal.Last, t.goal()) })
-	if err == nil && !t.inPlace {
-		t.janitor.cfg.Made(t.spec.Key, t.device)
-	}
-	return err
+	return t.Device.turn(ctx, true, 1, func() error { return t.Device.Store.Mend(t.ref(), t.seal.Last, t.goal()) })
 }
 
 // create makes the shard, or finds the one that an earlier try left.
 func (t *task) create(ctx context.Context) error {
 	if t.inPlace {
-		_, err := t.dev.Store.Stat(t.ref())
+		_, err := t.Device.Store.Stat(t.ref())
 		return err
 	}
-	return t.dev.turn(ctx, true, 1, func() error { return t.dev.Store.Create(t.spec) })
+	return t.Device.turn(ctx, true, 1, func() error { return t.Device.Store.Create(t.spec) })
 }
 
 // cutBatch gives the stripes of the next batch.
@@ -165,7 +147,7 @@ func (t *task) batch(ctx context.Context, list []sealed) error {
 		return err
 	}
 	t.written += uint64(bytes)
-	return t.dev.turn(ctx, true, bytes+1, func() error { return t.dev.Store.Fill(t.ref(), units) })
+	return t.Device.turn(ctx, true, bytes+1, func() error { return t.Device.Store.Fill(t.ref(), units) })
 }
 
 // paced holds the task to the ceiling, unless it is urgent.
@@ -173,7 +155,7 @@ func (t *task) paced(ctx context.Context, n int) error {
 	if t.urgent {
 		return ctx.Err()
 	}
-	return t.janitor.rebuilt.take(ctx, int64(n))
+	return t.Pace(ctx, int64(n))
 }
 
 // unit gives the target's unit of a stripe; nil when it is right where it is, or
@@ -193,7 +175,7 @@ func (t *task) unit(w *wanted) ([]byte, error) {
 
 // decode computes units from those at hand and holds them against the header.
 func (t *task) decode(w *wanted, want layout.Mask) error {
-	coder, err := t.janitor.coders.For(t.spec.Geometry)
+	coder, err := t.Coders.For(t.spec.Geometry)
 	if err != nil {
 		return err
 	}
@@ -223,7 +205,7 @@ func (t *task) readOwn(ctx context.Context, batch []*wanted) error {
 			continue
 		}
 		buf := make([]byte, n)
-		err := t.dev.read(ctx, t.ref(), w.header.Offset, buf)
+		err := t.Device.read(ctx, t.ref(), w.header.Offset, buf)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

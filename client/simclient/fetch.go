@@ -144,6 +144,8 @@ func (t *fetcher) act(actions []read.Action) {
 			t.send(a.Request)
 		case read.Cancel:
 			t.calls[a.Request.ID].canceled = true
+		case read.Report:
+			t.report(&a)
 		case read.Decode, read.Refresh:
 			later = append(later, a)
 		case read.Done:
@@ -166,6 +168,16 @@ func (t *fetcher) act(actions []read.Action) {
 		}
 		t.act(t.op.Refreshed(a.Segment, err))
 	}
+}
+
+// report tells the metadata service of a bad shard, once for each read.
+func (t *fetcher) report(a *read.Action) {
+	s := t.v.c.places[a.Segment]
+	if s == nil || int(a.Shard) >= len(s.Shards) {
+		return
+	}
+	t.v.c.watch.Rare("a bad shard reported by a reader")
+	t.v.c.world.Meta(t.v.c.leader, &ReportShard{Ref: s.ref(a.Shard), Device: s.Shards[a.Shard].Device, Kind: a.Reason}, func(any, error) {})
 }
 
 // decode computes lost units from others.

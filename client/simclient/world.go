@@ -179,6 +179,12 @@ type (
 		Retry   time.Duration
 	}
 	GetSegments struct{ IDs []layout.SegmentID }
+	// ReportShard tells of a shard that was found bad; nobody waits for an answer.
+	ReportShard struct {
+		Ref    frame.ShardRef
+		Device layout.DeviceID
+		Kind   errs.Kind
+	}
 )
 
 // Cut says: of epochs older than Before, replay takes stripes up to Seq only.
@@ -204,6 +210,7 @@ type (
 		Ranges   []frame.ReadRange
 		Recovery bool
 		Headers  bool // in place of checksums
+		Bare     bool // neither
 	}
 	Sync struct {
 		Epoch       layout.Epoch
@@ -245,4 +252,5 @@ type ChunkReply struct {
 	Bytes       []byte // Read and List
 	Next        layout.Seq
 	Fenced      []Fenced
+	Other       any // of requests that no client makes
 }

@@ -186,9 +186,8 @@ func (m *metaService) deleteSegment(f *simclient.Fiber, t reconcile.Delete) erro
 	return err
 }
 
-// finalizeSegment brings a segment's seal to its shards, then records it. A
-// shard that does not match its seal is incomplete, and stays so: there is no
-// rebuild yet. It does not hold the others up.
+// finalizeSegment brings a segment's seal to its shards, then records it. Shards
+// that do not match it, or were not asked, are marked lost before.
 func (m *metaService) finalizeSegment(f *simclient.Fiber, t reconcile.Finalize) error {
 	g, ok := m.view().Segment(t.Segment)
 	if !ok || g.State != state.Sealed {
@@ -198,14 +197,22 @@ func (m *metaService) finalizeSegment(f *simclient.Fiber, t reconcile.Finalize) 
 	for _, sh := range t.Shards {
 		requests[sh.Server] = append(requests[sh.Server], &finalizeShards{refOf(t.Segment, sh), g.Seal.Last, g.Seal.Stripe().Shards[sh.Index]})
 	}
-	failed := m.askAll(f, requests)
-	for _, id := range sortedIDs(failed) {
-		if errs.KindOf(failed[id]) != errs.Corrupt {
-			return failed[id]
+	failed, byShard := m.askAll(f, requests), map[layout.ShardIndex]error{}
+	for _, sh := range t.Shards { // a server has one of them
+		if byShard[sh.Index] = failed[sh.Server]; errs.KindOf(failed[sh.Server]) == errs.Corrupt {
+			m.s.rare("a shard found incomplete at its seal")
 		}
-		m.s.rare("a shard found incomplete at its seal")
 	}
-	_, err := m.propose(f, state.MarkFinalized{Segments: []layout.SegmentID{t.Segment}})
+	lost, err := lostOf(&g, t.Shards, byShard)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		if _, err := m.propose(f, state.MarkLost{Shards: lost}); err != nil {
+			return err
+		}
+	}
+	_, err = m.propose(f, state.MarkFinalized{Segments: []layout.SegmentID{t.Segment}})
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"strake/client/simclient"
 	"strake/internal/layout"
 	"strake/internal/vfs"
+	"strake/proto/pb"
 )
 
 // chunkServer is one chunk server with one device.
@@ -32,6 +33,8 @@ type chunkServer struct {
 	cut       *powerCut     // waits for a call to hit
 	calls     []*flight     // under way to this life
 	janitors  []*simclient.Client
+	fibers    simclient.Fibers         // of rebuilds
+	busy      map[layout.ShardKey]bool // shards that a task works on
 }
 
 // powerCut cuts the power in the middle of a call.
@@ -53,8 +56,11 @@ func (c *chunkServer) start() {
 		return
 	}
 	c.store, c.up, c.serving = st, true, false
+	c.fibers, c.busy = simclient.Fibers{Pool: &c.s.bench.fibers}, map[layout.ShardKey]bool{}
 	c.s.note("server starts", uint64(c.number), uint64(st.Incarnation()))
 	c.register()
+	c.sweep()
+	c.scrub(0)
 }
 
 // crash cuts the power. Of what was not synced a part survives.
@@ -85,6 +91,7 @@ func (c *chunkServer) fall(left *disk) {
 		j.Kill()
 	}
 	c.janitors = nil
+	c.fibers.Kill()
 	calls := c.calls
 	c.calls = nil
 	for _, f := range calls {
@@ -162,8 +169,12 @@ func (c *chunkServer) serve(request any, f *flight, k kind) {
 			return
 		}
 		c.do(func() {
-			if q, ok := request.(*recoverVolume); ok {
+			switch q := request.(type) {
+			case *recoverVolume:
 				c.recover(q.volume, func(err error) { c.answer(f, k, &simclient.ChunkReply{}, err) })
+				return
+			case *rebuildShard:
+				c.rebuild(q.request, func(r *pb.RebuiltShard, err error) { c.answer(f, k, &simclient.ChunkReply{Other: r}, err) })
 				return
 			}
 			r, err := c.handle(request)

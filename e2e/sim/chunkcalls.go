@@ -70,6 +70,9 @@ func (c *chunkServer) handle(request any) (*simclient.ChunkReply, error) {
 	default:
 		err = errs.New(errs.Internal, "", "request %T", request)
 	}
+	if errs.KindOf(err) == errs.StaleGeneration {
+		c.s.rare("a stale generation refused")
+	}
 	return r, err
 }
 
@@ -119,6 +122,9 @@ func (c *chunkServer) read(q *simclient.Read, r *simclient.ChunkReply) error {
 	r.Bytes, r.Generation = make([]byte, body.Bytes()), q.Ref.Generation
 	if _, err := c.store.Read(q.Ref, q.Ranges, r.Bytes); err != nil {
 		return err
+	}
+	if q.Bare {
+		return nil
 	}
 	var err error
 	if q.Headers {

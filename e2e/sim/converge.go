@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"strake/client/simclient"
@@ -11,6 +12,7 @@ import (
 const (
 	settleLimit = 5 * time.Minute // virtual
 	calm        = 10 * time.Second
+	scrubRounds = 5
 )
 
 // converge heals the cell, opens and reads every volume, and waits until nothing
@@ -33,15 +35,18 @@ func (s *Sim) converge() {
 		s.meta.elect(s.rand.IntN(metaServers))
 	}
 	s.run(s.now+calm, func() bool { return false })
-	s.buryLost()
 	s.readAll()
 	if s.chance(500) && s.err == nil {
 		s.removeOne()
 	}
-	until := s.now + settleLimit
-	s.run(until, s.settled)
-	if s.err == nil && !s.settled() {
-		s.fail("space: the cell does not settle: %s", s.unsettled())
+	for round := 0; ; round++ {
+		s.settle()
+		if s.err != nil || s.scrubAll() == 0 {
+			break
+		}
+		if round == scrubRounds {
+			s.fail("repair does not end: after %d rounds a scrub still finds bad shards", round)
+		}
 	}
 	if s.err == nil {
 		s.meta.agree()
@@ -50,15 +55,27 @@ func (s *Sim) converge() {
 	}
 }
 
-// buryLost tells the state that what is lost does not come back.
-func (s *Sim) buryLost() {
+// settle waits until nothing is left to do.
+func (s *Sim) settle() {
+	s.run(s.now+settleLimit, s.settled)
+	if s.err == nil && !s.settled() {
+		s.fail("the cell does not settle: %s", s.unsettled())
+	}
+}
+
+// scrubAll has every server verify all it has, and gives the time to tell of what
+// was found.
+func (s *Sim) scrubAll() (found int) {
 	for _, c := range s.chunks {
-		if c.lost {
-			s.meta.spawn(func(f *simclient.Fiber) {
-				_, _ = s.meta.propose(f, state.UpdateDevices{Devices: []state.DeviceUpdate{{Device: c.device, State: state.DeviceDead}}})
-			})
+		if c.store == nil || c.lost {
+			continue
+		}
+		for _, ref := range c.finalized() {
+			found += c.scrubOne(ref)
 		}
 	}
+	s.run(s.now+time.Second, func() bool { return found == 0 })
+	return found
 }
 
 // readAll opens every volume as a writer, reads all of it, writes and closes.
@@ -130,6 +147,9 @@ func (s *Sim) unsettled() (what string) {
 	name("deletable", page)
 	page, _ = v.Allocated(0, 0)
 	name("allocated", page)
+	if id := s.lacking(); id != 0 {
+		what += fmt.Sprintf(" segment %d lacks shards", id)
+	}
 	if orphans, _ := v.Unrecovered(0, 0); len(orphans) > 0 {
 		what += " volumes without recovery"
 	}

@@ -31,7 +31,7 @@ func (s *Sim) fault() {
 	}{
 		{14, s.faultCrash}, {10, s.faultPowerCut}, {6, s.faultPause}, {10, s.faultPartition}, {6, s.faultIsolate},
 		{8, s.faultSlow}, {10, s.faultWeather}, {8, s.faultLeader}, {4, s.faultSnapshot}, {8, s.faultClientDies},
-		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
+		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultOutage}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
 	}
 	total := 0
 	for _, k := range kinds {
@@ -269,6 +269,15 @@ func (s *Sim) faultLoss() {
 	s.rare("a server lost for ever")
 	c.crash()
 	c.lost = true
+}
+
+// faultOutage takes a server away for so long that its shards are made again, or
+// nearly.
+func (s *Sim) faultOutage() {
+	c := s.anyChunk()
+	s.note("server away for long", uint64(c.number))
+	c.crash()
+	s.after(s.between(rebuildAfter/2, 3*rebuildAfter), c.start)
 }
 
 var _ vfs.FS = split{}

@@ -17,13 +17,14 @@ const (
 	controlEvery  = 200 * time.Millisecond
 	chunkCall     = 2 * time.Second
 	recoverCall   = time.Minute
+	rebuildAfter  = 8 * time.Second
 )
 
 // begin starts a term: everybody gets the full time again.
 func (m *metaService) begin() {
 	limits := reconcile.DefaultLimits()
 	limits.DownAfter, limits.UpAfter, limits.SessionTTL = serverSilence, serverSilence*2/3, sessionTTL
-	limits.RecoverAfter, limits.CreateWithin = 2*time.Second, 10*time.Second
+	limits.RecoverAfter, limits.CreateWithin, limits.RebuildAfter = 2*time.Second, 10*time.Second, rebuildAfter
 	m.planner, m.began = reconcile.New(limits), m.s.now
 	m.sessions, m.nextID = map[layout.SessionID][]simclient.Event{}, m.term<<32
 	m.heard, m.figures = map[layout.ServerID]time.Duration{}, map[layout.DeviceID]state.DeviceUpdate{}
@@ -155,6 +156,11 @@ func (m *metaService) carryOut(f *simclient.Fiber, task reconcile.Task) (err err
 		_, err = m.propose(f, state.DropSegments{Segments: []layout.SegmentID{t.Segment}})
 	case reconcile.Recover:
 		_, err = m.ask(f, t.Server, &recoverVolume{t.Volume}, recoverCall)
+	case reconcile.Rebuild:
+		return m.rebuild(f, t)
+	case reconcile.GiveUp:
+		m.s.rare("a device given up")
+		_, err = m.propose(f, state.ChangeDevices{Devices: []layout.DeviceID{t.Device}, Change: state.GiveUpDevice, Registered: t.Registered})
 	case reconcile.Delete:
 		return m.deleteSegment(f, t)
 	case reconcile.Finalize:

@@ -63,6 +63,17 @@ func newMetaService(s *Sim) *metaService {
 // view is the leader's state. What unwinds after a term sees some server's.
 func (m *metaService) view() *state.View { return m.replicas[max(m.leader, 0)].st.View() }
 
+// newest is the state that has applied the most.
+func (m *metaService) newest() *state.View {
+	best := m.replicas[0]
+	for _, r := range m.replicas {
+		if r.applied > best.applied {
+			best = r
+		}
+	}
+	return best.st.View()
+}
+
 // elect makes a server the leader. What the old one had proposed is committed or
 // lost, as the seed wills; nobody is told.
 func (m *metaService) elect(number int) {

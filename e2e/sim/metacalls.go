@@ -33,7 +33,7 @@ func (m *metaService) serve(server int, request any, reply func(any, error)) {
 		return
 	}
 	switch request.(type) {
-	case *heartbeat, *simclient.KeepSession, *simclient.OpenVolume, *simclient.GetSegments, *simclient.RequestMove:
+	case *heartbeat, *simclient.KeepSession, *simclient.OpenVolume, *simclient.GetSegments, *simclient.RequestMove, *checkShards:
 		reply(m.handle(nil, request)) // nothing to wait for
 		return
 	}
@@ -93,6 +93,12 @@ func (m *metaService) handle(f *simclient.Fiber, request any) (any, error) {
 		return &registered{r.Server, r.Devices[0]}, nil
 	case *heartbeat:
 		return done, m.heartbeat(q)
+	case *checkShards:
+		return m.check(q)
+	case *reportShards:
+		return done, m.markReported(f, q.list)
+	case *simclient.ReportShard:
+		return done, m.markReported(f, []badShard{{q.Ref, q.Device, q.Kind}})
 	}
 	return nil, errs.New(errs.Internal, "", "request %T", request)
 }

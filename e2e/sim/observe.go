@@ -90,6 +90,8 @@ func (s *Sim) committed(cmd state.Command, r *state.Result, st *state.State) {
 		switch e := e.(type) {
 		case state.SegmentAllocated:
 			s.checkPlaced(st.View(), e.Segment)
+		case state.ShardReplaced:
+			s.replaced(st.View(), e)
 		case state.SegmentSealed:
 			s.freeze(st.View(), e.Segment, live)
 		}

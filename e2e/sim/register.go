@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"time"
 
 	"strake/client/simclient"
@@ -48,7 +49,7 @@ func (c *chunkServer) register() {
 	}
 	sb := c.store.Superblock()
 	c.heardBack = false
-	c.ask(&registerServer{state.RegisterServer{Cell: cellID, UUID: sb.Server, Devices: []state.DeviceReport{{
+	c.ask(&registerServer{state.RegisterServer{Cell: cellID, UUID: sb.Server, DataAddress: strconv.Itoa(c.number), Devices: []state.DeviceReport{{
 		UUID: sb.UUID, Total: diskBytes, Reserved: c.store.Usage().Reserved, Incarnation: sb.Incarnation}}}},
 		func(r any, err error) {
 			if err != nil || c.serving {

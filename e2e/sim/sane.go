@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"strake/chunkd/store"
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/meta/state"
+	"strake/proto/frame"
 )
 
 // Placement is sane: shards of a segment stand on distinct servers, m is the
@@ -35,4 +37,86 @@ func (s *Sim) finalized(c *chunkServer, key layout.ShardKey, err error) {
 	if errs.KindOf(err) == errs.Conflict {
 		s.fail("frozen: shard %v on server %d: %v", key, c.id, err)
 	}
+}
+
+// Rebuild never lowers redundancy, and ends.
+
+// replaced checks, when a shard's new place is recorded, that a whole shard is there.
+func (s *Sim) replaced(v *state.View, e state.ShardReplaced) {
+	c := s.onDevice(v, e.New.Device)
+	if c == nil || c.store == nil {
+		return // it fell since: the end tells whether it has the shard
+	}
+	st, err := c.store.Stat(frame.ShardRef{ShardKey: e.Shard, Generation: e.New.Generation})
+	if err != nil || st.State != store.StateFinalized {
+		s.fail("redundancy: shard %v is recorded on server %d at generation %d, where it is not whole: %v, state %v", e.Shard, c.id, e.New.Generation, err, st.State)
+	}
+}
+
+func (s *Sim) onDevice(v *state.View, id layout.DeviceID) *chunkServer {
+	d, _ := v.Device(id)
+	return s.servers[d.Server]
+}
+
+// mayGo checks a shard that is deleted because its segment has no need of it: no
+// segment places it there, and all k+m shards are where they are placed.
+func (s *Sim) mayGo(c *chunkServer, ref frame.ShardRef) {
+	v := s.meta.newest()
+	g, ok := v.Segment(ref.Segment)
+	if vol, known := v.Volume(g.Volume); !ok || !g.Needed() || !known || vol.Purged {
+		return
+	}
+	for i, p := range g.Placements {
+		at := layout.ShardKey{Segment: g.ID, Shard: layout.ShardIndex(i)}
+		if p.Device == c.device && p.Generation == ref.Generation && at == ref.ShardKey {
+			s.fail("redundancy: server %d deletes shard %v of generation %d, which is placed there", c.id, ref.ShardKey, ref.Generation)
+		}
+		holder := s.onDevice(v, p.Device)
+		if holder == nil || holder.store == nil {
+			continue // nothing can be said of it now
+		}
+		if st, err := holder.store.Stat(frame.ShardRef{ShardKey: at, Generation: p.Generation}); err != nil || st.State != store.StateFinalized && g.State == state.Finalized {
+			s.fail("redundancy: server %d deletes a leftover of shard %v (generation %d) while shard %v is not whole on server %d: %v", c.id, ref.ShardKey, ref.Generation, at, holder.id, err)
+		}
+	}
+}
+
+// lacking gives a segment that is needed and not whole, though there are servers
+// enough to make it so; 0: none.
+func (s *Sim) lacking() layout.SegmentID {
+	v := s.meta.view()
+	alive := 0
+	for _, c := range s.chunks {
+		if !c.lost {
+			alive++
+		}
+	}
+	for _, d := range v.Devices() {
+		page, _ := v.SegmentsOnDevice(d.ID, 0, 0)
+		for i := range page {
+			vol, _ := v.Volume(page[i].Volume)
+			if g := &page[i]; page[i].Needed() && !vol.Purged && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() {
+				return g.ID
+			}
+		}
+	}
+	return 0
+}
+
+// strays counts shards on devices that no segment places there.
+func (s *Sim) strays() (n int) {
+	v := s.meta.view()
+	for _, c := range s.chunks {
+		if c.store == nil || c.lost {
+			continue
+		}
+		c.store.Each(func(st store.Stat) bool {
+			g, ok := v.Segment(st.Ref.Segment)
+			if !ok || int(st.Ref.Shard) >= len(g.Placements) || g.Placements[st.Ref.Shard] != (state.Placement{Device: c.device, Generation: st.Ref.Generation}) {
+				n++
+			}
+			return true
+		})
+	}
+	return n
 }

@@ -19,7 +19,7 @@ func (s *Sim) settled() bool {
 	allocated, _ := v.Allocated(0, 1)
 	orphans, _ := v.Unrecovered(0, 1)
 	purged, _ := v.Purged(0, 1)
-	return len(unfinalized)+len(deletable)+len(allocated)+len(orphans)+len(purged) == 0
+	return len(unfinalized)+len(deletable)+len(allocated)+len(orphans)+len(purged) == 0 && s.lacking() == 0 && s.strays() == 0
 }
 
 func (s *Sim) checkSpace() {

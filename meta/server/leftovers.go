@@ -26,24 +26,24 @@ func (s *Server) CheckShards(ctx context.Context, r *pb.CheckShardsRequest) (*pb
 		return nil, errs.New(errs.TooLarge, "check shards", "%d shards, at most %d", len(r.GetShards()), maxChecked)
 	}
 	reply := &pb.CheckShardsReply{}
-	asked := s.judged(r.GetServer(), r.GetShards(), leftover, abandoned)
+	asked := s.judged(r.GetServer(), r.GetShards(), Leftover, Abandoned)
 	if len(asked) == 0 {
 		return reply, nil
 	}
 	if _, err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	reply.Leftovers = s.judged(r.GetServer(), asked, leftover)
-	reply.Abandoned = s.judged(r.GetServer(), asked, abandoned)
+	reply.Leftovers = s.judged(r.GetServer(), asked, Leftover)
+	reply.Abandoned = s.judged(r.GetServer(), asked, Abandoned)
 	return reply, nil
 }
 
 // judged gives those of a server's shards that have one of some standings now.
-func (s *Server) judged(server uint64, refs []*pb.ShardRef, wanted ...standing) (list []*pb.ShardRef) {
+func (s *Server) judged(server uint64, refs []*pb.ShardRef, wanted ...Standing) (list []*pb.ShardRef) {
 	s.control.with(func(p *reconcile.Planner, _ time.Duration) {
 		view := s.machine.View()
 		for _, ref := range refs {
-			if slices.Contains(wanted, verdict(view, p, s.alive.up, serverID(server), ref)) {
+			if slices.Contains(wanted, Verdict(view, p, s.alive.up, serverID(server), ref)) {
 				list = append(list, ref)
 			}
 		}
@@ -51,46 +51,46 @@ func (s *Server) judged(server uint64, refs []*pb.ShardRef, wanted ...standing) 
 	return list
 }
 
-// standing is what a shard on a chunk server's disk is to the state.
-type standing uint8
+// Standing is what a shard on a chunk server's disk is to the state.
+type Standing uint8
 
 const (
-	placedHere standing = iota // or not known for sure: it stays
-	leftover                   // the state has gone past it, for ever
-	abandoned                  // a rebuild made it, and nothing works on the segment
+	PlacedHere Standing = iota // or not known for sure: it stays
+	Leftover                   // the state has gone past it, for ever
+	Abandoned                  // a rebuild made it, and nothing works on the segment
 )
 
-// verdict judges one shard. What the state has gone past can never be placed
+// Verdict judges one shard. What the state has gone past can never be placed
 // again: generations only grow, segments that are gone never come back. Still it
 // stays until the segment is whole without it.
-func verdict(view *state.View, p *reconcile.Planner, up func(serverID) bool, asks serverID, ref *pb.ShardRef) standing {
+func Verdict(view *state.View, p *reconcile.Planner, up func(serverID) bool, asks serverID, ref *pb.ShardRef) Standing {
 	d, ok := view.Device(deviceID(ref.GetDevice()))
 	if !ok || d.Server != asks {
-		return placedHere
+		return PlacedHere
 	}
 	id := layout.SegmentID(ref.GetSegment())
 	if id == 0 || id > view.LastSegment() {
-		return placedHere // it never was: somebody is wrong, and deleting helps nobody
+		return PlacedHere // it never was: somebody is wrong, and deleting helps nobody
 	}
 	seg, ok := view.Segment(id)
 	if !ok {
-		return leftover
+		return Leftover
 	}
 	if int(ref.GetShard()) >= len(seg.Placements) {
-		return placedHere
+		return PlacedHere
 	}
 	at, generation := seg.Placements[ref.GetShard()], layout.Generation(ref.GetGeneration())
 	switch {
 	case at.Generation == generation && at.Device == d.ID:
-		return placedHere
+		return PlacedHere
 	case p.Rebuilds(id):
-		return placedHere
+		return PlacedHere
 	case needed(view, &seg) && !whole(view, up, &seg):
-		return placedHere
+		return PlacedHere
 	case generation <= at.Generation:
-		return leftover
+		return Leftover
 	}
-	return abandoned
+	return Abandoned
 }
 
 func needed(view *state.View, seg *state.Segment) bool {

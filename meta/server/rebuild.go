@@ -45,7 +45,7 @@ func (s *Server) callRebuild(ctx context.Context, t reconcile.Rebuild) (*pb.Rebu
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timing.RebuildCall)
 	defer cancel()
-	r, err := c.RebuildShards(ctx, &pb.RebuildShardsRequest{Shards: []*pb.RebuildShard{s.rebuildOut(view, &seg, t)}})
+	r, err := c.RebuildShards(ctx, &pb.RebuildShardsRequest{Shards: []*pb.RebuildShard{RebuildOut(view, &seg, t)}})
 	if err != nil {
 		return nil, errs.Wrap(pb.FromStatus(err), "chunk server %d", t.Server)
 	}
@@ -70,7 +70,8 @@ func (s *Server) markBad(ctx context.Context, bad []*pb.ShardRef) error {
 	return s.markReported(ctx, reports)
 }
 
-func (s *Server) rebuildOut(view *state.View, seg *state.Segment, t reconcile.Rebuild) *pb.RebuildShard {
+// RebuildOut is a task as its chunk server is asked for it.
+func RebuildOut(view *state.View, seg *state.Segment, t reconcile.Rebuild) *pb.RebuildShard {
 	generation := t.Old.Generation
 	if !t.InPlace {
 		generation++
