@@ -3,9 +3,11 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SECONDS ?= 20
 SEEDS   ?= 200
+IMAGE_TAG = $(shell echo '$(VERSION)' | tr -c 'a-zA-Z0-9_.\n-' -)
+COMPOSE   = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p strake -f deploy/compose/compose.yaml
 FUZZED   = $(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u)
 
-.PHONY: build test race lint generate generate-check fuzz sim demo run bench clean help
+.PHONY: build test race lint generate generate-check fuzz sim demo run bench image up down e2e clean help
 
 build: ## the static binary bin/strake
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X strake/ctl.Version=$(VERSION)" -o bin/strake ./cmd/strake
@@ -43,6 +45,27 @@ demo: build ## the main job, end to end, with servers and a writer killed
 
 run: build ## the demo's cell, left up until Ctrl-C
 	$(GO) run ./e2e/demo -run
+
+image: build bin/etcd ## the container images strake and strake-etcd
+	rm -rf bin/image && mkdir -p bin/image/empty && cp bin/strake bin/etcd bin/image
+	docker build -q -t strake:$(IMAGE_TAG) -t strake:latest -f deploy/image/Dockerfile bin/image
+	docker build -q -t strake-etcd:latest -f deploy/etcd/Dockerfile bin/image
+
+bin/etcd: deploy/etcd/go.mod deploy/etcd/go.sum
+	mkdir -p bin && cp "$$(CGO_ENABLED=0 $(GO) -C deploy/etcd tool -n server)" $@
+
+up: image ## a cell in containers: etcd, 3 metadata servers, 8 chunk servers
+	$(COMPOSE) up -d
+	@for i in $$(seq 120); do \
+	  docker exec strake-meta-1 /strake status -o json 2>/dev/null | grep -q '"servers_up": 8' && break; \
+	  [ $$i -lt 120 ] || { echo "the cell is not up after a minute" >&2; exit 1; }; sleep 0.5; done
+	docker exec strake-meta-1 /strake status
+
+down: ## take that cell away, its data with it
+	$(COMPOSE) down -v
+
+e2e: ## cells in containers, through faults, upgrades and lost machines (up to 15 minutes)
+	$(GO) test ./e2e/containers -count=1 -timeout 20m -v -args -containers
 
 bench: ## the packages' benchmarks
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./...

@@ -14,6 +14,7 @@ import (
 	"strake/chunkd/store"
 	"strake/internal/dial"
 	"strake/internal/errs"
+	"strake/internal/health"
 	"strake/internal/layout"
 	"strake/proto/pb"
 )
@@ -127,6 +128,7 @@ func (s *Server) serve() {
 	s.janitor = janitor.New(keep)
 	s.grpc = grpc.NewServer(append(s.cfg.Policy.ServerOptions(), server.Typed()...)...)
 	pb.RegisterChunkServer(s.grpc, &control{server.NewControl(s.plane, s.cfg.Recoverer), s.janitor})
+	health.Register(s.grpc, s.ready)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
@@ -136,6 +138,17 @@ func (s *Server) serve() {
 	for _, d := range s.devices {
 		s.done.Go(func() { s.watch(ctx, d) })
 	}
+}
+
+// ready tells whether a device serves. Before the server is registered nobody is
+// answered at all.
+func (s *Server) ready() (err error) {
+	for _, d := range s.devices {
+		if err = d.store.Err(); err == nil {
+			return nil
+		}
+	}
+	return errs.Wrap(err, "every device failed")
 }
 
 // device gives the store of a device.

@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,7 @@ import (
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
-		a.statusCommand(), a.serverCommand(), a.volumeCommand(),
+		a.statusCommand(), a.healthCommand(), a.cellCommand(), a.serverCommand(), a.volumeCommand(),
 		a.benchCommand(), a.configCommand(), a.versionCommand(),
 	}
 }
@@ -46,6 +47,9 @@ func exactArgs(n int) cobra.PositionalArgs {
 
 // withCell dials the cell, runs f and closes.
 func (a *app) withCell(ctx context.Context, f func(context.Context, *client.Cell) error) error {
+	if err := a.chooseCell(ctx); err != nil {
+		return err
+	}
 	cell, err := client.Dial(ctx, client.Config{Addresses: a.config.Cell, Waiting: a.waiting})
 	if err != nil {
 		return err
@@ -58,11 +62,17 @@ func (a *app) withCell(ctx context.Context, f func(context.Context, *client.Cell
 }
 
 // withVolume is withCell for a verb on one volume: a name that no volume can have
-// is refused before anything is dialled.
+// is refused before anything is dialled. In a fleet the cell that has the volume is
+// looked for; a new volume, and one that was removed, must be given its cell.
 func (a *app) withVolume(ctx context.Context, op, name string, f func(context.Context, *client.Cell) error) error {
 	if _, err := layout.ParseVolumeName(name); err != nil {
 		return errs.As(err, errs.InvalidArgument, "%s", op).(*errs.Error).
 			WithHint("a name is [tenant/]volume, each part 1 to %d characters of a-z 0-9 . _ -", layout.MaxName)
+	}
+	if !strings.HasPrefix(op, "create") && !strings.HasPrefix(op, "undelete") {
+		if err := a.findCell(ctx, name); err != nil {
+			return err
+		}
 	}
 	return a.withCell(ctx, f)
 }

@@ -75,7 +75,7 @@ Put data in:                          tar c DIR | strake volume import demo -`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.output, "output", "o", "text", "output format: text or json")
-	flags.String("cell", "", "metadata servers, HOST:PORT[,HOST:PORT...] (default "+defaultCell+"; STRAKE_CELL)")
+	flags.String("cell", "", "metadata servers, HOST:PORT[,HOST:PORT...], or etcd://HOST:PORT[,HOST:PORT...]/CELL (default "+defaultCell+"; STRAKE_CELL)")
 	flags.String("config", "", "configuration file (default "+defaultConfig+"; STRAKE_CONFIG)")
 	root.AddCommand(a.commands()...)
 	root.InitDefaultCompletionCmd()

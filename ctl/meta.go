@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strake/client"
+	"strake/internal/discovery"
 	"strake/internal/tls"
 	"strake/meta"
 )
@@ -31,12 +32,20 @@ func (a *app) metaServe() *cobra.Command {
 		Use: "serve --dir DIR", Short: "run a metadata server", Args: exactArgs(0),
 		Long: `Run a metadata server. Give the same command on each of 1, 3 or 5 servers, with all of
 them in --peers: the cell forms once, when all of them answer and are empty. A server
-that comes later waits until it is added: strake meta add ADDRESS.`,
+that comes later waits until it is added: strake meta add ADDRESS.
+
+Where etcd is there, --cell etcd://HOST:PORT/CELL lists the server under the cell's name for
+clients and chunk servers, and stands in for --peers: the first --bootstrap servers that are
+listed form the cell.`,
 		Example: "  strake meta serve --dir /var/lib/strake/meta\n" +
-			"  strake meta serve --dir /var/lib/strake/meta --listen a:7400 --peers a:7400,b:7400,c:7400",
+			"  strake meta serve --dir /var/lib/strake/meta --listen a:7400 --peers a:7400,b:7400,c:7400\n" +
+			"  strake meta serve --dir /var/lib/strake/meta --listen a:7400 --cell etcd://e1,e2,e3/prod --bootstrap 3",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.ShardLength = int64(shardLength)
 			cfg.Peers = splitList(peers)
+			if discovery.IsURL(a.config.Cell) {
+				cfg.Directory = a.config.Cell
+			}
 			cfg.Policy = tls.Policy{Insecure: insecure}
 			cfg.Logger, cfg.Version = a.logger(), Version
 			return meta.Run(cmd.Context(), cfg)
@@ -47,6 +56,7 @@ that comes later waits until it is added: strake meta add ADDRESS.`,
 	f.StringVar(&cfg.Listen, "listen", defaultCell, "address to listen on")
 	f.StringVar(&cfg.Advertise, "advertise", "", "address that others reach it by, its name for ever (default: --listen)")
 	f.StringVar(&peers, "peers", "", "all metadata servers of the cell, this one included (default: this one alone)")
+	f.IntVar(&cfg.Bootstrap, "bootstrap", 3, "how many servers form the cell that etcd lists, where no --peers are given")
 	f.Var(&shardLength, "shard-length", "longest shard, 4MiB to 1GiB, a power of two; used when the cell forms")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("dir")

@@ -5,7 +5,7 @@ package ctl
 // compares the table with the command tree.
 var verbs = []string{
 	"dev", "meta serve", "meta add", "meta rm", "chunkd serve",
-	"status", "server ls",
+	"status", "health", "cell ls", "server ls",
 	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
 	"volume import", "volume export",
 	"bench", "bench report", "bench interference",

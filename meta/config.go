@@ -31,6 +31,11 @@ type Config struct {
 	// same list on each of them; empty: this one alone. Once the cell has
 	// formed, its own record of its members counts.
 	Peers []string
+	// Directory is an etcd URL (see discovery.Address): the server is listed there,
+	// and where no Peers are given, the first Bootstrap servers that are listed form
+	// the cell. Empty: no etcd.
+	Directory string
+	Bootstrap int
 
 	Policy      tls.Policy
 	Logger      *slog.Logger
@@ -59,7 +64,11 @@ func (c Config) check(bound net.Addr) (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if len(c.Peers) == 0 {
+	if c.Directory != "" && len(c.Peers) == 0 && (c.Bootstrap < 1 || c.Bootstrap > maxPeers) {
+		return c, errs.New(errs.InvalidArgument, "start", "%d servers form the cell, want 1 to %d", c.Bootstrap, maxPeers).
+			WithHint("give --bootstrap 3, or the servers themselves with --peers")
+	}
+	if c.Directory == "" && len(c.Peers) == 0 {
 		c.Peers = []string{c.Advertise}
 	}
 	c.Peers = slices.Clone(c.Peers)

@@ -20,6 +20,9 @@ const (
 
 // join starts the replica once that is safe. It ends then, or with ctx.
 func (s *Server) join(ctx context.Context) {
+	if s.findPeers(ctx) != nil {
+		return // ctx ended
+	}
 	for {
 		step, why := decide(s.selfView(), s.lookAround(ctx))
 		if step == stepAsk {
@@ -29,7 +32,7 @@ func (s *Server) join(ctx context.Context) {
 		var err error
 		switch step {
 		case stepForm:
-			err = s.replica.Start(s.cfg.Peers)
+			err = s.replica.Start(s.founders())
 		case stepJoin:
 			err = s.replica.Start(nil)
 		}
@@ -64,7 +67,7 @@ func viewOf(address string, p *pb.PeekReply, err error) peerView {
 
 // lookAround asks all other peers at once what they are.
 func (s *Server) lookAround(ctx context.Context) []peerView {
-	others := slices.DeleteFunc(slices.Clone(s.cfg.Peers), func(a string) bool { return a == s.cfg.Advertise })
+	others := slices.DeleteFunc(slices.Clone(s.founders()), func(a string) bool { return a == s.cfg.Advertise })
 	views := make(chan peerView, len(others))
 	for _, addr := range others {
 		go func() { views <- s.look(ctx, addr) }()
@@ -93,7 +96,7 @@ func (s *Server) look(ctx context.Context, addr string) peerView {
 func (s *Server) ask(ctx context.Context, why string) (step, string) {
 	self := s.cfg.Advertise
 	add := "; to let it join: strake meta add " + self
-	addrs := slices.DeleteFunc(slices.Clone(s.cfg.Peers), func(a string) bool { return a == self })
+	addrs := slices.DeleteFunc(slices.Clone(s.founders()), func(a string) bool { return a == self })
 	if len(addrs) == 0 {
 		return stepWait, why + "; empty it to form a new cell"
 	}

@@ -10,7 +10,9 @@ import (
 	"google.golang.org/grpc"
 
 	"strake/internal/dial"
+	"strake/internal/discovery"
 	"strake/internal/errs"
+	"strake/internal/health"
 	"strake/internal/vfs"
 	"strake/meta/replica"
 	"strake/meta/replica/mux"
@@ -31,14 +33,16 @@ type Server struct {
 	machine *server.Machine
 	replica *replica.Replica
 	api     *server.Server
+	listing *discovery.Registrar // nil: there is no etcd
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // join and the gRPC server
 	fatal  chan error     // holds the first reason to end
 	once   sync.Once      // Close
 
-	mu  sync.Mutex
-	why string // guarded by mu: why this server is in no cell yet
+	mu    sync.Mutex
+	why   string   // guarded by mu: why this server is in no cell yet
+	peers []string // guarded by mu: who forms the cell; none before etcd told
 }
 
 // Run runs a metadata server until ctx ends or the server can't go on; the
@@ -74,7 +78,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, below.Close())
 	}
-	s := &Server{cfg: cfg, pool: dial.NewPool(cfg.Policy), mux: mux.New(below), fatal: make(chan error, 1), why: "this server is starting"}
+	s := &Server{cfg: cfg, pool: dial.NewPool(cfg.Policy), mux: mux.New(below), fatal: make(chan error, 1),
+		why: "this server is starting", peers: cfg.Peers}
 	if err := s.build(fs); err != nil {
 		s.mux.Close()
 		s.pool.Close()
@@ -100,6 +105,7 @@ func (s *Server) build(fs vfs.FS) (err error) {
 	})
 	s.grpc = grpc.NewServer(append(s.cfg.Policy.ServerOptions(), s.api.Options()...)...)
 	pb.RegisterMetaServer(s.grpc, s.api)
+	health.Register(s.grpc, s.ready)
 	return nil
 }
 
@@ -108,6 +114,9 @@ func (s *Server) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.wg.Go(func() { s.grpc.Serve(s.mux.GRPC()) })
+	if err := s.list(ctx); err != nil {
+		return errors.Join(err, s.Close())
+	}
 	if s.replica.HasState() {
 		s.waitFor("no leader was heard of yet")
 		if err := s.replica.Start(nil); err != nil {
@@ -152,8 +161,16 @@ func (s *Server) peek() *pb.PeekReply {
 	cell := uint64(s.machine.View().Cell().ID)
 	return &pb.PeekReply{
 		Id: s.cfg.Advertise, Empty: s.replica.Empty(), Wiped: s.replica.Wiped() && !s.replica.Formed(),
-		Cell: cell, Formed: cell != 0 || s.replica.Formed(), Leader: s.replica.Leader(), Peers: s.cfg.Peers, Version: s.cfg.Version,
+		Cell: cell, Formed: cell != 0 || s.replica.Formed(), Leader: s.replica.Leader(), Peers: s.founders(), Version: s.cfg.Version,
 	}
+}
+
+// ready tells whether this server is a member of a cell that has formed.
+func (s *Server) ready() error {
+	if s.machine.View().Cell().ID == 0 {
+		return errs.New(errs.Unavailable, "", "%s", s.waiting())
+	}
+	return nil
 }
 
 func (s *Server) waiting() string {
@@ -178,6 +195,9 @@ func (s *Server) waitFor(why string) {
 func (s *Server) Close() (err error) {
 	s.once.Do(func() {
 		s.cancel()
+		if s.listing != nil {
+			s.listing.Close()
+		}
 		err = s.replica.Close()
 		done := make(chan struct{})
 		go func() {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"strake/internal/discovery"
 	"strake/internal/errs"
 	"strake/internal/tls"
 	"strake/proto/pb"
@@ -33,17 +34,21 @@ var connectParams = grpc.ConnectParams{
 
 // Meta calls the metadata leader. Safe for concurrent use.
 type Meta struct {
-	pool      *Pool
-	addresses []string
+	pool     *Pool
+	static   []string            // the addresses as given, or
+	follower *discovery.Follower // who knows them
 
 	mu      sync.Mutex
-	leader  string  // guarded by mu: where the last call succeeded
+	leader  string  // guarded by mu: where the last call succeeded; empty at first
 	trouble Trouble // guarded by mu: of the attempts since the last success
 }
 
-// NewMeta makes a Meta for the comma-separated addresses of a cell. It does not
-// connect. Error: InvalidArgument.
+// NewMeta makes a Meta for a cell: its addresses, comma-separated, or an etcd URL
+// (see discovery.Address). It does not wait for a connection. Error: InvalidArgument.
 func NewMeta(addresses string, policy tls.Policy) (*Meta, error) {
+	if discovery.IsURL(addresses) {
+		return followed(addresses, policy)
+	}
 	var list []string
 	for _, a := range strings.Split(addresses, ",") {
 		if a = strings.TrimSpace(a); a == "" {
@@ -59,17 +64,41 @@ func NewMeta(addresses string, policy tls.Policy) (*Meta, error) {
 		return nil, errs.New(errs.InvalidArgument, "find the cell", "no metadata address in %q", addresses).
 			WithHint("give --cell HOST:PORT[,HOST:PORT...]")
 	}
-	return &Meta{pool: NewPool(policy), addresses: list, leader: list[0]}, nil
+	return &Meta{pool: NewPool(policy), static: list}, nil
 }
 
-// Addresses are the cell's addresses as given.
-func (m *Meta) Addresses() []string { return m.addresses }
+// followed makes a Meta whose addresses etcd knows.
+func followed(url string, policy tls.Policy) (*Meta, error) {
+	a, err := discovery.Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	f, err := discovery.Follow(a)
+	if err != nil {
+		return nil, err
+	}
+	return &Meta{pool: NewPool(policy), follower: f}, nil
+}
+
+// Addresses are the cell's addresses: as given, or as etcd has them now. Only the
+// first answer of etcd is waited for, until ctx ends.
+func (m *Meta) Addresses(ctx context.Context) ([]string, error) {
+	if m.follower != nil {
+		return m.follower.Addresses(ctx)
+	}
+	return m.static, nil
+}
 
 // Pool is the pool that Meta's connections live in; callers may share it.
 func (m *Meta) Pool() *Pool { return m.pool }
 
 // Close closes all connections.
-func (m *Meta) Close() { m.pool.Close() }
+func (m *Meta) Close() {
+	if m.follower != nil {
+		m.follower.Close()
+	}
+	m.pool.Close()
+}
 
 // Do runs call against the leader. It follows not-leader answers and retries
 // Unavailable, and servers that don't answer in time, until ctx ends; every other
@@ -81,7 +110,14 @@ func (m *Meta) Do(ctx context.Context, call func(context.Context, pb.MetaClient)
 
 // DoWithin is Do with another bound for one attempt.
 func (m *Meta) DoWithin(ctx context.Context, attempt time.Duration, call func(context.Context, pb.MetaClient) error) error {
-	addr, tried := m.first(), reasons{}
+	tried, asked := reasons{}, time.Now()
+	addresses, err := m.Addresses(ctx)
+	if err != nil {
+		tried.note("etcd", err)
+		m.failed(asked, tried)
+		return err
+	}
+	addr := m.first(addresses)
 	for tries := 0; ; tries++ {
 		begun := time.Now()
 		err := m.try(ctx, attempt, addr, call)
@@ -97,11 +133,12 @@ func (m *Meta) DoWithin(ctx context.Context, attempt time.Duration, call func(co
 		}
 		tried.note(addr, err)
 		m.failed(begun, tried)
+		addresses = m.again(addresses, tries)
 		next := leaderOf(err)
 		if next == "" || next == addr {
-			next = m.after(addr)
+			next = after(addresses, addr)
 		}
-		if ctx.Err() != nil || !pause(ctx, tries, len(m.addresses)) {
+		if ctx.Err() != nil || !pause(ctx, tries, len(addresses)) {
 			return errs.New(errs.Unavailable, "", "metadata service at %s", tried).
 				WithHint("check that a metadata server listens there, or name another: --cell HOST:PORT[,HOST:PORT...]")
 		}
@@ -119,10 +156,26 @@ func (m *Meta) try(ctx context.Context, attempt time.Duration, addr string, call
 	return pb.FromStatus(call(attemptCtx, pb.NewMetaClient(conn)))
 }
 
-func (m *Meta) first() string {
+// first is where a call begins: where the last one succeeded.
+func (m *Meta) first(addresses []string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.leader == "" {
+		m.leader = addresses[0]
+	}
 	return m.leader
+}
+
+// again gives the addresses for the next try. After a whole round in vain etcd is
+// asked anew.
+func (m *Meta) again(addresses []string, tries int) []string {
+	if m.follower == nil {
+		return addresses
+	}
+	if roundEnds(tries, len(addresses)) {
+		m.follower.ResolveNow()
+	}
+	return m.follower.Known()
 }
 
 func (m *Meta) succeeded(addr string) {
@@ -188,18 +241,21 @@ func (r reasons) String() string {
 }
 
 // after is the address to try when addr was no help.
-func (m *Meta) after(addr string) string {
-	for i, a := range m.addresses {
+func after(addresses []string, addr string) string {
+	for i, a := range addresses {
 		if a == addr {
-			return m.addresses[(i+1)%len(m.addresses)]
+			return addresses[(i+1)%len(addresses)]
 		}
 	}
-	return m.addresses[0]
+	return addresses[0]
 }
+
+// roundEnds tells whether all addresses were tried since the last pause.
+func roundEnds(tries, round int) bool { return (tries+1)%max(round, 2) == 0 }
 
 // pause waits after each full round; it reports false when ctx ended.
 func pause(ctx context.Context, tries, round int) bool {
-	if (tries+1)%max(round, 2) != 0 {
+	if !roundEnds(tries, round) {
 		return true
 	}
 	select {

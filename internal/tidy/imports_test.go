@@ -17,7 +17,9 @@ var mayImport = map[string][]string{
 	"internal/erasure/build": {"internal/errs", "internal/layout", "internal/erasure", "proto/stripe"},
 	"internal/vfs":           {"internal/errs", "internal/layout", "internal/vfs/"},
 	"internal/tls":           {"internal/errs"},
-	"internal/dial":          {"internal/errs", "internal/tls", "proto/pb"},
+	"internal/health":        {"internal/errs", "internal/tls", "proto/pb"},
+	"internal/discovery":     {"internal/errs", "internal/layout"},
+	"internal/dial":          {"internal/discovery", "internal/errs", "internal/tls", "proto/pb"},
 	"internal/tidy":          {},
 	"internal":               {"internal/", "proto/"},
 	// The contract.

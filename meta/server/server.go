@@ -77,7 +77,7 @@ func New(opts Options) *Server {
 }
 
 // Options are the gRPC server's: errors get their statuses, and every call but
-// Peek goes to the leader.
+// Peek and the questions of package health goes to the leader.
 func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxReply),
@@ -87,7 +87,7 @@ func (s *Server) Options() []grpc.ServerOption {
 }
 
 func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if !strings.HasSuffix(info.FullMethod, "/Peek") {
+	if !strings.HasSuffix(info.FullMethod, "/Peek") && !strings.HasPrefix(info.FullMethod, "/grpc.health.") {
 		if err := s.leading(); err != nil {
 			return nil, pb.ToStatus(err)
 		}
