@@ -32,6 +32,7 @@ type Server struct {
 	id                          layout.ServerID // written at start, then by heartbeats alone
 
 	plane   *server.Server
+	classes *classes
 	grpc    *grpc.Server
 	janitor *janitor.Janitor
 
@@ -121,6 +122,7 @@ func (s *Server) serve() {
 		cfg.Devices = append(cfg.Devices, server.Device{ID: d.store.Superblock().Device, Path: d.dir, Store: d.store})
 	}
 	s.plane = server.New(cfg)
+	s.classes = newClasses(s.plane)
 	for _, d := range cfg.Devices {
 		keep.Devices = append(keep.Devices, janitor.Device{ID: d.ID, Store: s.device(d.ID), Sched: s.plane.Sched(d.ID)})
 	}

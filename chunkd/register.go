@@ -133,13 +133,16 @@ func (s *Server) heartbeats(ctx context.Context) {
 
 func (s *Server) heartbeat(ctx context.Context) (interval time.Duration, err error) {
 	req := &pb.HeartbeatRequest{Server: uint64(s.id), Devices: s.report()}
-	err = s.once(ctx, func(ctx context.Context, m pb.MetaClient) error {
-		reply, err := m.Heartbeat(ctx, req)
-		if err == nil {
-			interval = time.Duration(reply.IntervalMs) * time.Millisecond
-		}
+	s.classes.report(req, time.Now())
+	var reply *pb.HeartbeatReply
+	err = s.once(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {
+		reply, err = m.Heartbeat(ctx, req)
 		return err
 	})
+	if err == nil {
+		interval = time.Duration(reply.IntervalMs) * time.Millisecond
+		err = s.classes.learn(reply)
+	}
 	if interval == 0 {
 		interval = defaultInterval
 	}

@@ -49,7 +49,7 @@ func (c *Cell) CreateVolume(ctx context.Context, name string, o VolumeOptions) (
 	if err != nil {
 		return VolumeInfo{}, err
 	}
-	class, err := classNumber(op, o.Class)
+	class, err := c.classNumber(ctx, op, o.Class)
 	if err != nil {
 		return VolumeInfo{}, err
 	}
@@ -212,18 +212,4 @@ func parseName(op, name string) (layout.VolumeName, error) {
 		return n, errs.New(errs.InvalidArgument, op, "%q names a snapshot, a volume is wanted", name)
 	}
 	return n, nil
-}
-
-// classNumber gives a built-in class's number.
-func classNumber(op, class string) (uint32, error) {
-	if class == "" {
-		class = layout.ClassTraining.String()
-	}
-	for c := layout.ClassInference; c <= layout.ClassBackground; c++ {
-		if c.String() == class {
-			return uint32(c), nil
-		}
-	}
-	return 0, errs.New(errs.InvalidArgument, op, "no class %q", class).
-		WithHint("the classes are inference, training, checkpoint and background")
 }

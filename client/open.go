@@ -32,7 +32,7 @@ func (c *Cell) Open(ctx context.Context, name string, o OpenOptions) (*Volume, e
 	}
 	var class uint32
 	if o.Class != "" {
-		if class, err = classNumber(op, o.Class); err != nil {
+		if class, err = c.classNumber(ctx, op, o.Class); err != nil {
 			return nil, err
 		}
 	}

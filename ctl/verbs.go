@@ -8,6 +8,8 @@ var verbs = []string{
 	"status", "health", "cell ls", "server ls",
 	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
 	"volume import", "volume export",
+	"class ls", "class show", "class set", "class add", "class rm",
+	"reserve create", "reserve ls", "reserve show", "reserve renew", "reserve rm",
 	"bench", "bench report", "bench interference",
 	"config show", "config check", "version", "completion",
 }

@@ -253,7 +253,9 @@ func (q *QoS) Load() int {
 func (q *QoS) Stats() mclock.Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.core.Stats()
+	s := q.core.Stats()
+	s.LessonAge = q.now() - s.Taught
+	return s
 }
 
 // SetClass changes a class's parameters for what waits and what comes.

@@ -25,6 +25,19 @@ func (s *Server) SetClass(class layout.Class, p mclock.Params) error {
 	return s.eachClasses(func(c classed) error { return c.SetClass(class, p) })
 }
 
+// SetDeviceClass gives a class its parameters on one device, from now on. Errors:
+// InvalidArgument, NotHere.
+func (s *Server) SetDeviceClass(id layout.DeviceID, class layout.Class, p mclock.Params) error {
+	d := s.devices.byID(id)
+	if d == nil {
+		return errs.New(errs.NotHere, "set class", "device %d is not on this server", id)
+	}
+	if c, ok := d.Sched.(classed); ok {
+		return errs.Wrap(c.SetClass(class, p), "device %d", id)
+	}
+	return nil
+}
+
 // SetFlow gives one tenant's work in a class parameters of its own on every
 // device, such as its part of a reservation. Errors: InvalidArgument, Overloaded.
 func (s *Server) SetFlow(k mclock.Key, p mclock.Params) error {

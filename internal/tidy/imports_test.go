@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"internal/discovery":     {"internal/errs", "internal/layout"},
 	"internal/dial":          {"internal/discovery", "internal/errs", "internal/tls", "proto/pb"},
 	"internal/tidy":          {},
+	"internal/qos":           {"internal/errs", "internal/layout"},
 	"internal":               {"internal/", "proto/"},
 	// The contract.
 	"proto/stripe":   {"internal/errs", "internal/layout"},
@@ -29,13 +30,13 @@ var mayImport = map[string][]string{
 	"proto/generate": {},
 	"proto":          {},
 	// The roles: beside each other, known to each other by proto alone.
-	"meta/state":               {"internal/errs", "internal/layout", "proto/stripe", "meta/placement"},
+	"meta/state":               {"internal/errs", "internal/layout", "internal/qos", "proto/stripe", "meta/placement"},
 	"meta/placement":           {"internal/errs", "internal/layout", "meta/state"},
 	"meta/reconcile":           {"internal/errs", "internal/layout", "meta/placement", "meta/state"},
 	"meta/replica":             {"internal/", "meta/replica/"},
 	"meta":                     {"internal/", "meta/", "proto/"},
 	"chunkd/format":            {"internal/errs", "internal/layout", "proto/stripe"},
-	"chunkd/sched":             {"internal/errs", "internal/layout", "chunkd/sched/"},
+	"chunkd/sched":             {"internal/errs", "internal/layout", "internal/qos", "chunkd/sched/"},
 	"chunkd":                   {"internal/", "chunkd/", "proto/"},
 	"client/internal/extent":   {"internal/errs", "internal/layout", "proto/stripe"},
 	"client/internal/write":    {"internal/errs", "internal/layout", "proto/stripe", "proto/frame"},

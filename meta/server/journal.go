@@ -55,7 +55,7 @@ func (s *Server) noted(e state.Event) {
 	case state.ShardRepaired:
 		s.reports.forget(e.Shard)
 	case state.SegmentAllocated, state.SegmentOpened, state.SegmentDropped, state.SegmentSealed, state.SegmentFinalized,
-		state.SegmentRetired, state.SegmentDeleted, state.RootRecorded, state.SessionOpened, state.SessionEnded:
+		state.SegmentRetired, state.SegmentDeleted, state.RootRecorded, state.SessionOpened, state.SessionEnded, state.ReservationRenewed:
 		return // too many to be of use to people
 	}
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "state.")

@@ -54,6 +54,7 @@ type Server struct {
 	moves    *moveBudget
 	reports  *reports
 	journal  *journal
+	qos      *shares
 	made     *made
 	creating creating
 	kick     chan struct{} // a place for one: something happened that a controller may act on
@@ -69,7 +70,7 @@ func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, replica: opts.Replica, machine: opts.Machine, log: opts.Logger,
 		alive: newLiveness(opts.Timing.ServerSilence), control: newControl(opts.Timing),
-		moves: newMoveBudget(), reports: newReports(), journal: &journal{}, made: &made{}, kick: make(chan struct{}, 1),
+		moves: newMoveBudget(), reports: newReports(), journal: &journal{}, made: &made{}, qos: newShares(), kick: make(chan struct{}, 1),
 		downs: map[serverID]struct{}{},
 	}
 	s.sessions = newSessions(opts.Timing.SessionTTL, s.control.kept)
@@ -152,6 +153,7 @@ func (s *Server) Lead(ctx context.Context, term uint64) {
 	s.alive.begin(view.Servers())
 	s.moves.begin()
 	s.made.begin()
+	s.qos.begin()
 	defer s.sessions.end()
 	for _, srv := range view.Servers() {
 		if !srv.Up {

@@ -52,7 +52,9 @@ func (s *Server) Heartbeat(_ context.Context, r *pb.HeartbeatRequest) (*pb.Heart
 	if !srv.Up {
 		s.wake()
 	}
-	return &pb.HeartbeatReply{IntervalMs: uint32(s.opts.Timing.ServerSilence.Milliseconds() / heartbeatsPerSilence)}, nil
+	reply := &pb.HeartbeatReply{IntervalMs: uint32(s.opts.Timing.ServerSilence.Milliseconds() / heartbeatsPerSilence)}
+	s.qosHeartbeat(view, &srv, r, reply)
+	return reply, nil
 }
 
 // heartbeatsPerSilence is how many heartbeats in a row may be lost before a

@@ -30,6 +30,7 @@ func (s *Server) runControllers(ctx context.Context) {
 	for {
 		s.tellOfDowns()
 		s.recordFigures(ctx)
+		s.tickQoS(ctx)
 		for _, task := range s.control.plan(s.machine.View()) {
 			running.Go(func() { s.runTask(ctx, task) })
 		}

@@ -9,7 +9,7 @@ import (
 // broke. It reads everything; it is for tests, and for a server that doubts
 // its memory.
 func (v *View) Check() error {
-	for _, check := range []func(*tables) error{checkIDs, checkServers, checkVolumes, checkSegments, checkDerived} {
+	for _, check := range []func(*tables) error{checkIDs, checkServers, checkVolumes, checkSegments, checkDerived, checkQoS} {
 		if err := check(v.t); err != nil {
 			return err
 		}

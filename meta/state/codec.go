@@ -104,9 +104,25 @@ func decodeBody(typ Type, b []byte) (Command, error) {
 		return decodeAs[ChangeDevices](b)
 	case TypeRemoveServer:
 		return decodeAs[RemoveServer](b)
+	case TypeSetClass, TypeRemoveClass, TypeReserve, TypeRenewReservation, TypeEndReservation:
+		return decodeQoS(typ, b)
 	}
 	return nil, errs.New(errs.Version, "decode command", "unknown command type %d", typ).
 		WithHint("start a newer program on this server")
+}
+
+func decodeQoS(typ Type, b []byte) (Command, error) {
+	switch typ {
+	case TypeSetClass:
+		return decodeAs[SetClass](b)
+	case TypeRemoveClass:
+		return decodeAs[RemoveClass](b)
+	case TypeReserve:
+		return decodeAs[Reserve](b)
+	case TypeRenewReservation:
+		return decodeAs[RenewReservation](b)
+	}
+	return decodeAs[EndReservation](b)
 }
 
 func decodeAs[T Command](b []byte) (Command, error) {

@@ -51,6 +51,11 @@ func samples() []Command {
 		MarkSound{ID: 1, Shards: []ShardAt{{Segment: 2, Shard: 3, Generation: 4}}},
 		ChangeDevices{ID: 1, Devices: []layout.DeviceID{2, 3}, Change: GiveUpDevice, Registered: 4},
 		RemoveServer{ID: 1, Server: 2},
+		SetClass{ID: 1, Class: ClassRecord{2, "c", 3, 4, 5, 6, 7, 8, 9, 10, 11}, Add: true, Seen: 12},
+		RemoveClass{ID: 1, Name: "c"},
+		Reserve{ID: 1, Reservation: Reservation{2, "job", 3, 4, 5, 6, 7}, CapacityBytes: 8, CapacityOps: 9},
+		RenewReservation{ID: 1, Job: "job", TTLNs: 2},
+		EndReservation{ID: 1, Job: "job", Renewed: 2},
 	}
 }
 
@@ -69,8 +74,8 @@ func TestEveryCommandRoundTrips(t *testing.T) {
 		}
 		seen[want.Type()] = true
 	}
-	if len(seen) != int(TypeRemoveServer) {
-		t.Errorf("%d types have samples, there are %d", len(seen), TypeRemoveServer)
+	if len(seen) != int(TypeEndReservation) {
+		t.Errorf("%d types have samples, there are %d", len(seen), TypeEndReservation)
 	}
 }
 

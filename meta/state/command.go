@@ -34,6 +34,11 @@ const (
 	TypeMarkSound        Type = 25
 	TypeChangeDevices    Type = 26
 	TypeRemoveServer     Type = 27
+	TypeSetClass         Type = 28
+	TypeRemoveClass      Type = 29
+	TypeReserve          Type = 30
+	TypeRenewReservation Type = 31
+	TypeEndReservation   Type = 32
 )
 
 // Command is one of the command structs below, by value.

@@ -61,6 +61,8 @@
 //	I8  Once an epoch is closed, no lower epoch has an unsealed segment. Before
 //	    that, only open data segments.
 //	I9  What is kept for repeats is bounded, and in log order.
+//	I11 Every class and reservation is possible, of a name and number of its own;
+//	    a reservation's class exists.
 //	I10 Every index and figure agrees with the records.
 //
 // # Repeats

@@ -94,6 +94,20 @@ type (
 	DeviceDrained   struct{ Device layout.DeviceID } // by wish; it is emptied from now on
 	DeviceRemoved   struct{ Device layout.DeviceID } // by wish, for ever
 	ServerForgotten struct{ Server layout.ServerID }
+	ClassChanged    struct {
+		Class layout.Class
+		Name  string
+	}
+	ClassRemoved struct {
+		Class layout.Class
+		Name  string
+	}
+	ReservationMade    struct{ Job string }
+	ReservationRenewed struct{ Job string }
+	ReservationEnded   struct {
+		Job     string
+		Expired bool
+	}
 )
 
 func (CellFormed) event()         {}
@@ -128,3 +142,8 @@ func (ShardRepaired) event()      {}
 func (DeviceDrained) event()      {}
 func (DeviceRemoved) event()      {}
 func (ServerForgotten) event()    {}
+func (ClassChanged) event()       {}
+func (ClassRemoved) event()       {}
+func (ReservationMade) event()    {}
+func (ReservationRenewed) event() {}
+func (ReservationEnded) event()   {}

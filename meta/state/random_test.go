@@ -57,7 +57,31 @@ func (g *commander) next(v *View) Command {
 	if g.rnd.Intn(4) == 0 {
 		return g.leader(v)
 	}
+	if g.rnd.Intn(12) == 0 {
+		return g.qos(v)
+	}
 	return g.client(v, page[g.rnd.Intn(len(page))])
+}
+
+// qos draws changes of classes and reservations.
+func (g *commander) qos(v *View) Command {
+	classes := v.Classes()
+	c, job := classes[g.rnd.Intn(len(classes))], fmt.Sprintf("job-%d", g.rnd.Intn(4))
+	switch g.rnd.Intn(6) {
+	case 0:
+		return SetClass{ID: g.id, Add: true, Class: ClassRecord{Name: fmt.Sprintf("c%d", g.rnd.Intn(4)), Weight: 50}}
+	case 1:
+		seen := c.Changed
+		c.Weight, c.Changed = int64(g.rnd.Intn(200)), 0
+		return SetClass{ID: g.id, Class: c, Seen: seen}
+	case 2:
+		return RemoveClass{ID: g.id, Name: c.Name}
+	case 3:
+		return RenewReservation{ID: g.id, Job: job}
+	case 4:
+		return EndReservation{Job: job}
+	}
+	return Reserve{Reservation: Reservation{Job: job, Class: c.Number, Bytes: int64(1 + g.rnd.Intn(60)), TTLNs: 1e9}, CapacityBytes: 100, CapacityOps: 100}
 }
 
 func (g *commander) register(v *View) Command {

@@ -24,7 +24,8 @@ type remembered struct {
 // memorable tells whether repeats of the command must be looked up.
 func memorable(c Command) bool {
 	switch c.Type() {
-	case TypeOpenSession, TypeCreateVolume, TypeResizeVolume, TypeRemoveVolume, TypeUndeleteVolume, TypeAcquireLease:
+	case TypeOpenSession, TypeCreateVolume, TypeResizeVolume, TypeRemoveVolume, TypeUndeleteVolume, TypeAcquireLease,
+		TypeSetClass, TypeRemoveClass, TypeRenewReservation:
 		return true
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 )
 
@@ -17,7 +18,8 @@ func (s *restorer) putCell(r *cellRecord) error {
 		return corrupt("cell with shards of %d bytes", r.Cell.ShardLength)
 	}
 	s.t.cell, s.t.last, s.t.applied = r.Cell, r.Last, r.Applied
-	return nil
+	s.t.classes, s.t.reservations, s.t.qosChanged = r.Classes, r.Reservations, r.QoSChanged
+	return errs.As(checkQoS(s.t), errs.Corrupt, "restore snapshot")
 }
 
 func (s *restorer) putServer(r *Server) error {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -155,7 +156,7 @@ func (s *script) command() Command {
 	case "expire-session":
 		return ExpireSession{Session: session}
 	case "create":
-		return CreateVolume{ID: s.id(), Name: s.text("name"), SizeBytes: s.num("size"), Geometry: s.geometry()}
+		return CreateVolume{ID: s.id(), Name: s.text("name"), SizeBytes: s.num("size"), Geometry: s.geometry(), Class: layout.Class(s.num("class"))}
 	case "resize":
 		return ResizeVolume{ID: s.id(), Volume: s.ref(), SizeBytes: s.num("size"), Shrink: s.flag("shrink"), Session: session, Epoch: epoch}
 	case "remove":
@@ -199,6 +200,8 @@ func (s *script) command() Command {
 		return c
 	case "remove-server":
 		return RemoveServer{Server: layout.ServerID(s.num("server"))}
+	case "set-class", "add-class", "remove-class", "reserve", "renew", "end-reservation":
+		return s.qosCommand()
 	case "deleted":
 		return MarkDeleted{Segments: s.segments("segments")}
 	}
@@ -217,6 +220,31 @@ func (s *script) register() Command {
 	for i := range max(1, s.num("devices")) {
 		c.Devices = append(c.Devices, DeviceReport{UUID: layout.UUID{n, byte(i + 1)}, Total: 1 << 30, Incarnation: inc})
 	}
+	return c
+}
+
+// qosCommand gives commands of classes and reservations; figures may be negative.
+func (s *script) qosCommand() Command {
+	figure := func(key string) int64 {
+		n, err := strconv.ParseInt(s.text(key), 10, 64)
+		if err != nil && s.flag(key) {
+			s.t.Fatalf("%s: %s: %v", s.d.Pos, key, err)
+		}
+		return n
+	}
+	switch s.d.Cmd {
+	case "remove-class":
+		return RemoveClass{ID: s.id(), Name: s.text("name")}
+	case "reserve":
+		return Reserve{ID: s.id(), CapacityBytes: figure("capacity"), CapacityOps: figure("capacity-ops"),
+			Reservation: Reservation{Job: s.text("job"), Class: layout.Class(s.num("class")), Bytes: figure("bytes"), Ops: figure("ops"), TTLNs: figure("ttl")}}
+	case "renew":
+		return RenewReservation{ID: s.id(), Job: s.text("job"), TTLNs: figure("ttl")}
+	case "end-reservation":
+		return EndReservation{Job: s.text("job"), Renewed: s.num("renewed")}
+	}
+	c := SetClass{ID: s.id(), Add: s.d.Cmd == "add-class", Seen: s.num("seen"), Class: ClassRecord{Name: s.text("name"), Number: layout.Class(s.num("number")),
+		Weight: figure("weight"), LimitBytes: figure("limit"), ReservedBytes: figure("reserve"), TargetNs: figure("target"), SLONs: figure("slo")}}
 	return c
 }
 
@@ -262,6 +290,16 @@ func (s *script) query() (out string, ok bool) {
 			fmt.Fprintf(&b, "%d %s\n", vol.ID, vol.path())
 		}
 		fmt.Fprintf(&b, "more=%v\n", more)
+	case "classes":
+		for _, c := range v.Classes() {
+			fmt.Fprintf(&b, "%d %s weight=%d reserve=%d limit=%d target=%v slo=%v changed=%d\n", c.Number, c.Name, c.Weight, c.ReservedBytes, c.LimitBytes,
+				time.Duration(c.TargetNs), time.Duration(c.SLONs), c.Changed)
+		}
+	case "reservations":
+		for _, r := range v.Reservations() {
+			fmt.Fprintf(&b, "%d %s class=%d bytes=%d ops=%d ttl=%v renewed=%d\n", r.ID, r.Job, r.Class, r.Bytes, r.Ops, time.Duration(r.TTLNs), r.Renewed)
+		}
+		fmt.Fprintf(&b, "together %+v\n", v.Reserved())
 	default:
 		return "", false
 	}

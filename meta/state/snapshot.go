@@ -54,6 +54,11 @@ type cellRecord struct {
 	Cell    Cell    `cbor:"1,keyasint"`
 	Last    lastIDs `cbor:"2,keyasint"`
 	Applied uint64  `cbor:"3,keyasint"`
+
+	// Since version 1 these may be left out, and are while nobody set any.
+	Classes      classTable       `cbor:"4,keyasint,omitempty"`
+	Reservations reservationTable `cbor:"5,keyasint,omitempty"`
+	QoSChanged   uint64           `cbor:"6,keyasint,omitempty"`
 }
 
 // Snapshot is the state at one moment, ready to be written.
@@ -65,7 +70,7 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	f := &frameWriter{w: w}
 	t := s.view.t
 	f.start()
-	f.record(sectionCell, cellRecord{t.cell, t.last, t.applied})
+	f.record(sectionCell, cellRecord{t.cell, t.last, t.applied, t.classes, t.reservations, t.qosChanged})
 	t.servers.Scan(func(_ layout.ServerID, r *Server) bool { return f.record(sectionServers, r) })
 	t.devices.Scan(func(_ layout.DeviceID, r *Device) bool { return f.record(sectionDevices, r) })
 	t.sessions.Scan(func(_ layout.SessionID, r *Session) bool { return f.record(sectionSessions, r) })

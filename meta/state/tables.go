@@ -17,6 +17,10 @@ type tables struct {
 	cell    Cell
 	last    lastIDs
 
+	classes      classTable
+	reservations reservationTable
+	qosChanged   uint64 // log index of the last change of either
+
 	servers  *btree.Map[layout.ServerID, *Server]
 	devices  *btree.Map[layout.DeviceID, *Device]
 	sessions *btree.Map[layout.SessionID, *Session]
@@ -54,6 +58,8 @@ type lastIDs struct {
 	Session layout.SessionID `cbor:"3,keyasint,omitempty"`
 	Volume  layout.VolumeID  `cbor:"4,keyasint,omitempty"`
 	Segment layout.SegmentID `cbor:"5,keyasint,omitempty"`
+
+	Reservation ReservationID `cbor:"20,keyasint,omitempty"`
 }
 
 func newTables() *tables {

@@ -48,6 +48,9 @@ func (c CreateVolume) apply(t *tables, r *Result) error {
 	if id, taken := t.names.Get(nameKey(c.Tenant, c.Name)); taken {
 		return errs.New(errs.AlreadyExists, op, "the name belongs to volume %d", id).WithHint("choose another name")
 	}
+	if err := t.checkClass(op, c.Class); err != nil {
+		return err
+	}
 	g, err := t.geometryFor(op, c.Geometry)
 	if err != nil {
 		return err

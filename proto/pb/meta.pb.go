@@ -74,7 +74,7 @@ func (x SessionEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SessionEvent_Kind.Descriptor instead.
 func (SessionEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20, 0}
+	return file_meta_proto_rawDescGZIP(), []int{25, 0}
 }
 
 type ChangeDevicesRequest_Change int32
@@ -126,7 +126,7 @@ func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeDevicesRequest_Change.Descriptor instead.
 func (ChangeDevicesRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{69, 0}
+	return file_meta_proto_rawDescGZIP(), []int{74, 0}
 }
 
 type PeekRequest struct {
@@ -1065,6 +1065,9 @@ type HeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        uint64                 `protobuf:"varint,1,opt,name=server,proto3" json:"server,omitempty"`
 	Devices       []*Device              `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
+	QosVersion    uint64                 `protobuf:"varint,3,opt,name=qos_version,json=qosVersion,proto3" json:"qos_version,omitempty"` // of the classes that the server has; 0: as built in
+	Demands       []*ClassDemand         `protobuf:"bytes,4,rep,name=demands,proto3" json:"demands,omitempty"`
+	Capacities    []*DeviceCapacity      `protobuf:"bytes,5,rep,name=capacities,proto3" json:"capacities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1113,9 +1116,33 @@ func (x *HeartbeatRequest) GetDevices() []*Device {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetQosVersion() uint64 {
+	if x != nil {
+		return x.QosVersion
+	}
+	return 0
+}
+
+func (x *HeartbeatRequest) GetDemands() []*ClassDemand {
+	if x != nil {
+		return x.Demands
+	}
+	return nil
+}
+
+func (x *HeartbeatRequest) GetCapacities() []*DeviceCapacity {
+	if x != nil {
+		return x.Capacities
+	}
+	return nil
+}
+
 type HeartbeatReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	IntervalMs    uint32                 `protobuf:"varint,1,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"`
+	QosVersion    uint64                 `protobuf:"varint,2,opt,name=qos_version,json=qosVersion,proto3" json:"qos_version,omitempty"`
+	Classes       []*QosClass            `protobuf:"bytes,3,rep,name=classes,proto3" json:"classes,omitempty"` // all of them, when the server's version is another
+	Shares        []*ClassShare          `protobuf:"bytes,4,rep,name=shares,proto3" json:"shares,omitempty"`   // of this server's devices in what is reserved or limited
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1157,6 +1184,404 @@ func (x *HeartbeatReply) GetIntervalMs() uint32 {
 	return 0
 }
 
+func (x *HeartbeatReply) GetQosVersion() uint64 {
+	if x != nil {
+		return x.QosVersion
+	}
+	return 0
+}
+
+func (x *HeartbeatReply) GetClasses() []*QosClass {
+	if x != nil {
+		return x.Classes
+	}
+	return nil
+}
+
+func (x *HeartbeatReply) GetShares() []*ClassShare {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+// Rate is an amount a second; 0 leaves a unit out.
+type Rate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Ops           int64                  `protobuf:"varint,2,opt,name=ops,proto3" json:"ops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_meta_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Rate) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Rate) GetOps() int64 {
+	if x != nil {
+		return x.Ops
+	}
+	return 0
+}
+
+// ClassDemand is what a class asked of a device since the last heartbeat, a second:
+// what was served and what waits.
+type ClassDemand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Class         uint32                 `protobuf:"varint,2,opt,name=class,proto3" json:"class,omitempty"`
+	Wanted        *Rate                  `protobuf:"bytes,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	Served        *Rate                  `protobuf:"bytes,4,opt,name=served,proto3" json:"served,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClassDemand) Reset() {
+	*x = ClassDemand{}
+	mi := &file_meta_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClassDemand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClassDemand) ProtoMessage() {}
+
+func (x *ClassDemand) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClassDemand.ProtoReflect.Descriptor instead.
+func (*ClassDemand) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ClassDemand) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *ClassDemand) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *ClassDemand) GetWanted() *Rate {
+	if x != nil {
+		return x.Wanted
+	}
+	return nil
+}
+
+func (x *ClassDemand) GetServed() *Rate {
+	if x != nil {
+		return x.Served
+	}
+	return nil
+}
+
+// ClassShare is a device's part of a class's cell-wide figures.
+type ClassShare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Class         uint32                 `protobuf:"varint,2,opt,name=class,proto3" json:"class,omitempty"`
+	Reservation   *Rate                  `protobuf:"bytes,3,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	Limit         *Rate                  `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClassShare) Reset() {
+	*x = ClassShare{}
+	mi := &file_meta_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClassShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClassShare) ProtoMessage() {}
+
+func (x *ClassShare) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClassShare.ProtoReflect.Descriptor instead.
+func (*ClassShare) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ClassShare) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *ClassShare) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *ClassShare) GetReservation() *Rate {
+	if x != nil {
+		return x.Reservation
+	}
+	return nil
+}
+
+func (x *ClassShare) GetLimit() *Rate {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
+// DeviceCapacity is what a device was measured to do.
+type DeviceCapacity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Rate          *Rate                  `protobuf:"bytes,2,opt,name=rate,proto3" json:"rate,omitempty"`
+	AgeS          uint64                 `protobuf:"varint,3,opt,name=age_s,json=ageS,proto3" json:"age_s,omitempty"`
+	How           string                 `protobuf:"bytes,4,opt,name=how,proto3" json:"how,omitempty"` // calibrated, scheduler, peak
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceCapacity) Reset() {
+	*x = DeviceCapacity{}
+	mi := &file_meta_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceCapacity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceCapacity) ProtoMessage() {}
+
+func (x *DeviceCapacity) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceCapacity.ProtoReflect.Descriptor instead.
+func (*DeviceCapacity) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DeviceCapacity) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *DeviceCapacity) GetRate() *Rate {
+	if x != nil {
+		return x.Rate
+	}
+	return nil
+}
+
+func (x *DeviceCapacity) GetAgeS() uint64 {
+	if x != nil {
+		return x.AgeS
+	}
+	return 0
+}
+
+func (x *DeviceCapacity) GetHow() string {
+	if x != nil {
+		return x.How
+	}
+	return ""
+}
+
+type QosClass struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // 0 in one that is added
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Reservation   *Rate                  `protobuf:"bytes,3,opt,name=reservation,proto3" json:"reservation,omitempty"` // cell-wide, of each tenant's work in the class
+	Limit         *Rate                  `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`             // the same
+	Weight        int64                  `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
+	TargetNs      int64                  `protobuf:"varint,6,opt,name=target_ns,json=targetNs,proto3" json:"target_ns,omitempty"` // at the device
+	SloNs         int64                  `protobuf:"varint,7,opt,name=slo_ns,json=sloNs,proto3" json:"slo_ns,omitempty"`          // 99 of 100 requests of at most slo_bytes take no longer
+	SloBytes      int64                  `protobuf:"varint,8,opt,name=slo_bytes,json=sloBytes,proto3" json:"slo_bytes,omitempty"` // 0: of any size
+	Changed       uint64                 `protobuf:"varint,9,opt,name=changed,proto3" json:"changed,omitempty"`                   // log index of the last change; a change is refused when it is another
+	Builtin       bool                   `protobuf:"varint,10,opt,name=builtin,proto3" json:"builtin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QosClass) Reset() {
+	*x = QosClass{}
+	mi := &file_meta_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QosClass) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QosClass) ProtoMessage() {}
+
+func (x *QosClass) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QosClass.ProtoReflect.Descriptor instead.
+func (*QosClass) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *QosClass) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *QosClass) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *QosClass) GetReservation() *Rate {
+	if x != nil {
+		return x.Reservation
+	}
+	return nil
+}
+
+func (x *QosClass) GetLimit() *Rate {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
+func (x *QosClass) GetWeight() int64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *QosClass) GetTargetNs() int64 {
+	if x != nil {
+		return x.TargetNs
+	}
+	return 0
+}
+
+func (x *QosClass) GetSloNs() int64 {
+	if x != nil {
+		return x.SloNs
+	}
+	return 0
+}
+
+func (x *QosClass) GetSloBytes() int64 {
+	if x != nil {
+		return x.SloBytes
+	}
+	return 0
+}
+
+func (x *QosClass) GetChanged() uint64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *QosClass) GetBuiltin() bool {
+	if x != nil {
+		return x.Builtin
+	}
+	return false
+}
+
 type ListServersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1165,7 +1590,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1602,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1615,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{15}
+	return file_meta_proto_rawDescGZIP(), []int{20}
 }
 
 type ListServersReply struct {
@@ -1202,7 +1627,7 @@ type ListServersReply struct {
 
 func (x *ListServersReply) Reset() {
 	*x = ListServersReply{}
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1639,7 @@ func (x *ListServersReply) String() string {
 func (*ListServersReply) ProtoMessage() {}
 
 func (x *ListServersReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1652,7 @@ func (x *ListServersReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersReply.ProtoReflect.Descriptor instead.
 func (*ListServersReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{16}
+	return file_meta_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListServersReply) GetServers() []*Server {
@@ -1247,7 +1672,7 @@ type OpenSessionRequest struct {
 
 func (x *OpenSessionRequest) Reset() {
 	*x = OpenSessionRequest{}
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1684,7 @@ func (x *OpenSessionRequest) String() string {
 func (*OpenSessionRequest) ProtoMessage() {}
 
 func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1697,7 @@ func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
 func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{17}
+	return file_meta_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OpenSessionRequest) GetCommand() uint64 {
@@ -1300,7 +1725,7 @@ type OpenSessionReply struct {
 
 func (x *OpenSessionReply) Reset() {
 	*x = OpenSessionReply{}
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1737,7 @@ func (x *OpenSessionReply) String() string {
 func (*OpenSessionReply) ProtoMessage() {}
 
 func (x *OpenSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1750,7 @@ func (x *OpenSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionReply.ProtoReflect.Descriptor instead.
 func (*OpenSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18}
+	return file_meta_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OpenSessionReply) GetSession() uint64 {
@@ -1360,7 +1785,7 @@ type KeepSessionRequest struct {
 
 func (x *KeepSessionRequest) Reset() {
 	*x = KeepSessionRequest{}
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1797,7 @@ func (x *KeepSessionRequest) String() string {
 func (*KeepSessionRequest) ProtoMessage() {}
 
 func (x *KeepSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1810,7 @@ func (x *KeepSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepSessionRequest.ProtoReflect.Descriptor instead.
 func (*KeepSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{19}
+	return file_meta_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KeepSessionRequest) GetSession() uint64 {
@@ -1422,7 +1847,7 @@ type SessionEvent struct {
 
 func (x *SessionEvent) Reset() {
 	*x = SessionEvent{}
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1859,7 @@ func (x *SessionEvent) String() string {
 func (*SessionEvent) ProtoMessage() {}
 
 func (x *SessionEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1872,7 @@ func (x *SessionEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionEvent.ProtoReflect.Descriptor instead.
 func (*SessionEvent) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20}
+	return file_meta_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SessionEvent) GetId() uint64 {
@@ -1494,7 +1919,7 @@ type KeepSessionReply struct {
 
 func (x *KeepSessionReply) Reset() {
 	*x = KeepSessionReply{}
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1931,7 @@ func (x *KeepSessionReply) String() string {
 func (*KeepSessionReply) ProtoMessage() {}
 
 func (x *KeepSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1944,7 @@ func (x *KeepSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepSessionReply.ProtoReflect.Descriptor instead.
 func (*KeepSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{21}
+	return file_meta_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KeepSessionReply) GetEvents() []*SessionEvent {
@@ -1538,7 +1963,7 @@ type CloseSessionRequest struct {
 
 func (x *CloseSessionRequest) Reset() {
 	*x = CloseSessionRequest{}
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +1975,7 @@ func (x *CloseSessionRequest) String() string {
 func (*CloseSessionRequest) ProtoMessage() {}
 
 func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +1988,7 @@ func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionRequest.ProtoReflect.Descriptor instead.
 func (*CloseSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{22}
+	return file_meta_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CloseSessionRequest) GetSession() uint64 {
@@ -1581,7 +2006,7 @@ type CloseSessionReply struct {
 
 func (x *CloseSessionReply) Reset() {
 	*x = CloseSessionReply{}
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +2018,7 @@ func (x *CloseSessionReply) String() string {
 func (*CloseSessionReply) ProtoMessage() {}
 
 func (x *CloseSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +2031,7 @@ func (x *CloseSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionReply.ProtoReflect.Descriptor instead.
 func (*CloseSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{23}
+	return file_meta_proto_rawDescGZIP(), []int{28}
 }
 
 type Volume struct {
@@ -1635,7 +2060,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +2072,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +2085,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{24}
+	return file_meta_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Volume) GetId() uint64 {
@@ -1803,7 +2228,7 @@ type CreateVolumeRequest struct {
 
 func (x *CreateVolumeRequest) Reset() {
 	*x = CreateVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +2240,7 @@ func (x *CreateVolumeRequest) String() string {
 func (*CreateVolumeRequest) ProtoMessage() {}
 
 func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +2253,7 @@ func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeRequest.ProtoReflect.Descriptor instead.
 func (*CreateVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{25}
+	return file_meta_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CreateVolumeRequest) GetCommand() uint64 {
@@ -1882,7 +2307,7 @@ type CreateVolumeReply struct {
 
 func (x *CreateVolumeReply) Reset() {
 	*x = CreateVolumeReply{}
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +2319,7 @@ func (x *CreateVolumeReply) String() string {
 func (*CreateVolumeReply) ProtoMessage() {}
 
 func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2332,7 @@ func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeReply.ProtoReflect.Descriptor instead.
 func (*CreateVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{26}
+	return file_meta_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CreateVolumeReply) GetVolume() *Volume {
@@ -1928,7 +2353,7 @@ type GetVolumeRequest struct {
 
 func (x *GetVolumeRequest) Reset() {
 	*x = GetVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2365,7 @@ func (x *GetVolumeRequest) String() string {
 func (*GetVolumeRequest) ProtoMessage() {}
 
 func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2378,7 @@ func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeRequest.ProtoReflect.Descriptor instead.
 func (*GetVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{27}
+	return file_meta_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetVolumeRequest) GetTenant() string {
@@ -1986,7 +2411,7 @@ type GetVolumeReply struct {
 
 func (x *GetVolumeReply) Reset() {
 	*x = GetVolumeReply{}
-	mi := &file_meta_proto_msgTypes[28]
+	mi := &file_meta_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2423,7 @@ func (x *GetVolumeReply) String() string {
 func (*GetVolumeReply) ProtoMessage() {}
 
 func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[28]
+	mi := &file_meta_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2436,7 @@ func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeReply.ProtoReflect.Descriptor instead.
 func (*GetVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{28}
+	return file_meta_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetVolumeReply) GetVolume() *Volume {
@@ -2033,7 +2458,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_meta_proto_msgTypes[29]
+	mi := &file_meta_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2470,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[29]
+	mi := &file_meta_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2483,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{29}
+	return file_meta_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListVolumesRequest) GetTenant() string {
@@ -2099,7 +2524,7 @@ type ListVolumesReply struct {
 
 func (x *ListVolumesReply) Reset() {
 	*x = ListVolumesReply{}
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2536,7 @@ func (x *ListVolumesReply) String() string {
 func (*ListVolumesReply) ProtoMessage() {}
 
 func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2549,7 @@ func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesReply.ProtoReflect.Descriptor instead.
 func (*ListVolumesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{30}
+	return file_meta_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListVolumesReply) GetVolumes() []*Volume {
@@ -2156,7 +2581,7 @@ type ResizeVolumeRequest struct {
 
 func (x *ResizeVolumeRequest) Reset() {
 	*x = ResizeVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2593,7 @@ func (x *ResizeVolumeRequest) String() string {
 func (*ResizeVolumeRequest) ProtoMessage() {}
 
 func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2606,7 @@ func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{31}
+	return file_meta_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ResizeVolumeRequest) GetCommand() uint64 {
@@ -2242,7 +2667,7 @@ type ResizeVolumeReply struct {
 
 func (x *ResizeVolumeReply) Reset() {
 	*x = ResizeVolumeReply{}
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2679,7 @@ func (x *ResizeVolumeReply) String() string {
 func (*ResizeVolumeReply) ProtoMessage() {}
 
 func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2692,7 @@ func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeReply.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{32}
+	return file_meta_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResizeVolumeReply) GetVolume() *Volume {
@@ -2289,7 +2714,7 @@ type RemoveVolumeRequest struct {
 
 func (x *RemoveVolumeRequest) Reset() {
 	*x = RemoveVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2301,7 +2726,7 @@ func (x *RemoveVolumeRequest) String() string {
 func (*RemoveVolumeRequest) ProtoMessage() {}
 
 func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2314,7 +2739,7 @@ func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{33}
+	return file_meta_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RemoveVolumeRequest) GetCommand() uint64 {
@@ -2353,7 +2778,7 @@ type RemoveVolumeReply struct {
 
 func (x *RemoveVolumeReply) Reset() {
 	*x = RemoveVolumeReply{}
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2790,7 @@ func (x *RemoveVolumeReply) String() string {
 func (*RemoveVolumeReply) ProtoMessage() {}
 
 func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2803,7 @@ func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeReply.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{34}
+	return file_meta_proto_rawDescGZIP(), []int{39}
 }
 
 type UndeleteVolumeRequest struct {
@@ -2393,7 +2818,7 @@ type UndeleteVolumeRequest struct {
 
 func (x *UndeleteVolumeRequest) Reset() {
 	*x = UndeleteVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2830,7 @@ func (x *UndeleteVolumeRequest) String() string {
 func (*UndeleteVolumeRequest) ProtoMessage() {}
 
 func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2843,7 @@ func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeRequest.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{35}
+	return file_meta_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UndeleteVolumeRequest) GetCommand() uint64 {
@@ -2458,7 +2883,7 @@ type UndeleteVolumeReply struct {
 
 func (x *UndeleteVolumeReply) Reset() {
 	*x = UndeleteVolumeReply{}
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2470,7 +2895,7 @@ func (x *UndeleteVolumeReply) String() string {
 func (*UndeleteVolumeReply) ProtoMessage() {}
 
 func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2483,7 +2908,7 @@ func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeReply.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{36}
+	return file_meta_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UndeleteVolumeReply) GetVolume() *Volume {
@@ -2504,7 +2929,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2516,7 +2941,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2529,7 +2954,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{37}
+	return file_meta_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Placement) GetDevice() uint64 {
@@ -2570,7 +2995,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +3007,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +3020,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{38}
+	return file_meta_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Segment) GetId() uint64 {
@@ -2674,7 +3099,7 @@ type ServerAddress struct {
 
 func (x *ServerAddress) Reset() {
 	*x = ServerAddress{}
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +3111,7 @@ func (x *ServerAddress) String() string {
 func (*ServerAddress) ProtoMessage() {}
 
 func (x *ServerAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +3124,7 @@ func (x *ServerAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerAddress.ProtoReflect.Descriptor instead.
 func (*ServerAddress) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{39}
+	return file_meta_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ServerAddress) GetServer() uint64 {
@@ -2741,7 +3166,7 @@ type Root struct {
 
 func (x *Root) Reset() {
 	*x = Root{}
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +3178,7 @@ func (x *Root) String() string {
 func (*Root) ProtoMessage() {}
 
 func (x *Root) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +3191,7 @@ func (x *Root) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Root.ProtoReflect.Descriptor instead.
 func (*Root) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{40}
+	return file_meta_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Root) GetNumber() uint64 {
@@ -2801,7 +3226,7 @@ type Cut struct {
 
 func (x *Cut) Reset() {
 	*x = Cut{}
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +3238,7 @@ func (x *Cut) String() string {
 func (*Cut) ProtoMessage() {}
 
 func (x *Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +3251,7 @@ func (x *Cut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cut.ProtoReflect.Descriptor instead.
 func (*Cut) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{41}
+	return file_meta_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Cut) GetBeforeEpoch() uint64 {
@@ -2854,7 +3279,7 @@ type OpenVolumeRequest struct {
 
 func (x *OpenVolumeRequest) Reset() {
 	*x = OpenVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2866,7 +3291,7 @@ func (x *OpenVolumeRequest) String() string {
 func (*OpenVolumeRequest) ProtoMessage() {}
 
 func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2879,7 +3304,7 @@ func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeRequest.ProtoReflect.Descriptor instead.
 func (*OpenVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{42}
+	return file_meta_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *OpenVolumeRequest) GetSession() uint64 {
@@ -2916,7 +3341,7 @@ type OpenVolumeReply struct {
 
 func (x *OpenVolumeReply) Reset() {
 	*x = OpenVolumeReply{}
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3353,7 @@ func (x *OpenVolumeReply) String() string {
 func (*OpenVolumeReply) ProtoMessage() {}
 
 func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3366,7 @@ func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeReply.ProtoReflect.Descriptor instead.
 func (*OpenVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{43}
+	return file_meta_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *OpenVolumeReply) GetVolume() *Volume {
@@ -2993,7 +3418,7 @@ type AcquireLeaseRequest struct {
 
 func (x *AcquireLeaseRequest) Reset() {
 	*x = AcquireLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3430,7 @@ func (x *AcquireLeaseRequest) String() string {
 func (*AcquireLeaseRequest) ProtoMessage() {}
 
 func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3443,7 @@ func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseRequest.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{44}
+	return file_meta_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AcquireLeaseRequest) GetCommand() uint64 {
@@ -3076,7 +3501,7 @@ type AcquireLeaseReply struct {
 
 func (x *AcquireLeaseReply) Reset() {
 	*x = AcquireLeaseReply{}
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3088,7 +3513,7 @@ func (x *AcquireLeaseReply) String() string {
 func (*AcquireLeaseReply) ProtoMessage() {}
 
 func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3101,7 +3526,7 @@ func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseReply.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{45}
+	return file_meta_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AcquireLeaseReply) GetEpoch() uint64 {
@@ -3152,7 +3577,7 @@ type ReleaseLeaseRequest struct {
 
 func (x *ReleaseLeaseRequest) Reset() {
 	*x = ReleaseLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3164,7 +3589,7 @@ func (x *ReleaseLeaseRequest) String() string {
 func (*ReleaseLeaseRequest) ProtoMessage() {}
 
 func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3177,7 +3602,7 @@ func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{46}
+	return file_meta_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReleaseLeaseRequest) GetCommand() uint64 {
@@ -3223,7 +3648,7 @@ type ReleaseLeaseReply struct {
 
 func (x *ReleaseLeaseReply) Reset() {
 	*x = ReleaseLeaseReply{}
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3660,7 @@ func (x *ReleaseLeaseReply) String() string {
 func (*ReleaseLeaseReply) ProtoMessage() {}
 
 func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3673,7 @@ func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseReply.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{47}
+	return file_meta_proto_rawDescGZIP(), []int{52}
 }
 
 type AllocateSegmentsRequest struct {
@@ -3267,7 +3692,7 @@ type AllocateSegmentsRequest struct {
 
 func (x *AllocateSegmentsRequest) Reset() {
 	*x = AllocateSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3279,7 +3704,7 @@ func (x *AllocateSegmentsRequest) String() string {
 func (*AllocateSegmentsRequest) ProtoMessage() {}
 
 func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3292,7 +3717,7 @@ func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{48}
+	return file_meta_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AllocateSegmentsRequest) GetCommand() uint64 {
@@ -3361,7 +3786,7 @@ type AllocateSegmentsReply struct {
 
 func (x *AllocateSegmentsReply) Reset() {
 	*x = AllocateSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3373,7 +3798,7 @@ func (x *AllocateSegmentsReply) String() string {
 func (*AllocateSegmentsReply) ProtoMessage() {}
 
 func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3386,7 +3811,7 @@ func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsReply.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{49}
+	return file_meta_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AllocateSegmentsReply) GetSegments() []*Segment {
@@ -3415,7 +3840,7 @@ type SealSegmentsRequest struct {
 
 func (x *SealSegmentsRequest) Reset() {
 	*x = SealSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +3852,7 @@ func (x *SealSegmentsRequest) String() string {
 func (*SealSegmentsRequest) ProtoMessage() {}
 
 func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +3865,7 @@ func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{50}
+	return file_meta_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SealSegmentsRequest) GetCommand() uint64 {
@@ -3479,7 +3904,7 @@ type SealSegmentsReply struct {
 
 func (x *SealSegmentsReply) Reset() {
 	*x = SealSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3491,7 +3916,7 @@ func (x *SealSegmentsReply) String() string {
 func (*SealSegmentsReply) ProtoMessage() {}
 
 func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3504,7 +3929,7 @@ func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsReply.ProtoReflect.Descriptor instead.
 func (*SealSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{51}
+	return file_meta_proto_rawDescGZIP(), []int{56}
 }
 
 type CloseEpochRequest struct {
@@ -3521,7 +3946,7 @@ type CloseEpochRequest struct {
 
 func (x *CloseEpochRequest) Reset() {
 	*x = CloseEpochRequest{}
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3958,7 @@ func (x *CloseEpochRequest) String() string {
 func (*CloseEpochRequest) ProtoMessage() {}
 
 func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3971,7 @@ func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochRequest.ProtoReflect.Descriptor instead.
 func (*CloseEpochRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{52}
+	return file_meta_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CloseEpochRequest) GetCommand() uint64 {
@@ -3599,7 +4024,7 @@ type CloseEpochReply struct {
 
 func (x *CloseEpochReply) Reset() {
 	*x = CloseEpochReply{}
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3611,7 +4036,7 @@ func (x *CloseEpochReply) String() string {
 func (*CloseEpochReply) ProtoMessage() {}
 
 func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3624,7 +4049,7 @@ func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochReply.ProtoReflect.Descriptor instead.
 func (*CloseEpochReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{53}
+	return file_meta_proto_rawDescGZIP(), []int{58}
 }
 
 type RecordRootRequest struct {
@@ -3643,7 +4068,7 @@ type RecordRootRequest struct {
 
 func (x *RecordRootRequest) Reset() {
 	*x = RecordRootRequest{}
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3655,7 +4080,7 @@ func (x *RecordRootRequest) String() string {
 func (*RecordRootRequest) ProtoMessage() {}
 
 func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3668,7 +4093,7 @@ func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootRequest.ProtoReflect.Descriptor instead.
 func (*RecordRootRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{54}
+	return file_meta_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RecordRootRequest) GetCommand() uint64 {
@@ -3729,7 +4154,7 @@ type RecordRootReply struct {
 
 func (x *RecordRootReply) Reset() {
 	*x = RecordRootReply{}
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3741,7 +4166,7 @@ func (x *RecordRootReply) String() string {
 func (*RecordRootReply) ProtoMessage() {}
 
 func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3754,7 +4179,7 @@ func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootReply.ProtoReflect.Descriptor instead.
 func (*RecordRootReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{55}
+	return file_meta_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RecordRootReply) GetRetired() []uint64 {
@@ -3776,7 +4201,7 @@ type RequestMoveRequest struct {
 
 func (x *RequestMoveRequest) Reset() {
 	*x = RequestMoveRequest{}
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3788,7 +4213,7 @@ func (x *RequestMoveRequest) String() string {
 func (*RequestMoveRequest) ProtoMessage() {}
 
 func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3801,7 +4226,7 @@ func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveRequest.ProtoReflect.Descriptor instead.
 func (*RequestMoveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{56}
+	return file_meta_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RequestMoveRequest) GetSession() uint64 {
@@ -3842,7 +4267,7 @@ type RequestMoveReply struct {
 
 func (x *RequestMoveReply) Reset() {
 	*x = RequestMoveReply{}
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3854,7 +4279,7 @@ func (x *RequestMoveReply) String() string {
 func (*RequestMoveReply) ProtoMessage() {}
 
 func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3867,7 +4292,7 @@ func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveReply.ProtoReflect.Descriptor instead.
 func (*RequestMoveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{57}
+	return file_meta_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RequestMoveReply) GetGranted() bool {
@@ -3893,7 +4318,7 @@ type GetSegmentsRequest struct {
 
 func (x *GetSegmentsRequest) Reset() {
 	*x = GetSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +4330,7 @@ func (x *GetSegmentsRequest) String() string {
 func (*GetSegmentsRequest) ProtoMessage() {}
 
 func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +4343,7 @@ func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*GetSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{58}
+	return file_meta_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GetSegmentsRequest) GetIds() []uint64 {
@@ -3938,7 +4363,7 @@ type GetSegmentsReply struct {
 
 func (x *GetSegmentsReply) Reset() {
 	*x = GetSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3950,7 +4375,7 @@ func (x *GetSegmentsReply) String() string {
 func (*GetSegmentsReply) ProtoMessage() {}
 
 func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3963,7 +4388,7 @@ func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsReply.ProtoReflect.Descriptor instead.
 func (*GetSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{59}
+	return file_meta_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetSegmentsReply) GetSegments() []*Segment {
@@ -3991,7 +4416,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4003,7 +4428,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4016,7 +4441,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{60}
+	return file_meta_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListSegmentsRequest) GetVolume() uint64 {
@@ -4051,7 +4476,7 @@ type ListSegmentsReply struct {
 
 func (x *ListSegmentsReply) Reset() {
 	*x = ListSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4063,7 +4488,7 @@ func (x *ListSegmentsReply) String() string {
 func (*ListSegmentsReply) ProtoMessage() {}
 
 func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4076,7 +4501,7 @@ func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsReply.ProtoReflect.Descriptor instead.
 func (*ListSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{61}
+	return file_meta_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListSegmentsReply) GetSegments() []*Segment {
@@ -4112,7 +4537,7 @@ type ShardReport struct {
 
 func (x *ShardReport) Reset() {
 	*x = ShardReport{}
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4124,7 +4549,7 @@ func (x *ShardReport) String() string {
 func (*ShardReport) ProtoMessage() {}
 
 func (x *ShardReport) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4137,7 +4562,7 @@ func (x *ShardReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShardReport.ProtoReflect.Descriptor instead.
 func (*ShardReport) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{62}
+	return file_meta_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ShardReport) GetShard() *ShardRef {
@@ -4178,7 +4603,7 @@ type ReportShardsRequest struct {
 
 func (x *ReportShardsRequest) Reset() {
 	*x = ReportShardsRequest{}
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4615,7 @@ func (x *ReportShardsRequest) String() string {
 func (*ReportShardsRequest) ProtoMessage() {}
 
 func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4628,7 @@ func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsRequest.ProtoReflect.Descriptor instead.
 func (*ReportShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{63}
+	return file_meta_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReportShardsRequest) GetSession() uint64 {
@@ -4228,7 +4653,7 @@ type ReportShardsReply struct {
 
 func (x *ReportShardsReply) Reset() {
 	*x = ReportShardsReply{}
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4665,7 @@ func (x *ReportShardsReply) String() string {
 func (*ReportShardsReply) ProtoMessage() {}
 
 func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4678,7 @@ func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsReply.ProtoReflect.Descriptor instead.
 func (*ReportShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{64}
+	return file_meta_proto_rawDescGZIP(), []int{69}
 }
 
 type CheckShardsRequest struct {
@@ -4266,7 +4691,7 @@ type CheckShardsRequest struct {
 
 func (x *CheckShardsRequest) Reset() {
 	*x = CheckShardsRequest{}
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4703,7 @@ func (x *CheckShardsRequest) String() string {
 func (*CheckShardsRequest) ProtoMessage() {}
 
 func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4716,7 @@ func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsRequest.ProtoReflect.Descriptor instead.
 func (*CheckShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{65}
+	return file_meta_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CheckShardsRequest) GetServer() uint64 {
@@ -4318,7 +4743,7 @@ type CheckShardsReply struct {
 
 func (x *CheckShardsReply) Reset() {
 	*x = CheckShardsReply{}
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4755,7 @@ func (x *CheckShardsReply) String() string {
 func (*CheckShardsReply) ProtoMessage() {}
 
 func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4768,7 @@ func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsReply.ProtoReflect.Descriptor instead.
 func (*CheckShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{66}
+	return file_meta_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
@@ -4368,7 +4793,7 @@ type RebuildStatusRequest struct {
 
 func (x *RebuildStatusRequest) Reset() {
 	*x = RebuildStatusRequest{}
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4380,7 +4805,7 @@ func (x *RebuildStatusRequest) String() string {
 func (*RebuildStatusRequest) ProtoMessage() {}
 
 func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4393,7 +4818,7 @@ func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusRequest.ProtoReflect.Descriptor instead.
 func (*RebuildStatusRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{67}
+	return file_meta_proto_rawDescGZIP(), []int{72}
 }
 
 type RebuildStatusReply struct {
@@ -4421,7 +4846,7 @@ type RebuildStatusReply struct {
 
 func (x *RebuildStatusReply) Reset() {
 	*x = RebuildStatusReply{}
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4433,7 +4858,7 @@ func (x *RebuildStatusReply) String() string {
 func (*RebuildStatusReply) ProtoMessage() {}
 
 func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4446,7 +4871,7 @@ func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusReply.ProtoReflect.Descriptor instead.
 func (*RebuildStatusReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{68}
+	return file_meta_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RebuildStatusReply) GetLostShards() uint64 {
@@ -4580,7 +5005,7 @@ type ChangeDevicesRequest struct {
 
 func (x *ChangeDevicesRequest) Reset() {
 	*x = ChangeDevicesRequest{}
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4592,7 +5017,7 @@ func (x *ChangeDevicesRequest) String() string {
 func (*ChangeDevicesRequest) ProtoMessage() {}
 
 func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4605,7 +5030,7 @@ func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{69}
+	return file_meta_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ChangeDevicesRequest) GetCommand() uint64 {
@@ -4645,7 +5070,7 @@ type ChangeDevicesReply struct {
 
 func (x *ChangeDevicesReply) Reset() {
 	*x = ChangeDevicesReply{}
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4657,7 +5082,7 @@ func (x *ChangeDevicesReply) String() string {
 func (*ChangeDevicesReply) ProtoMessage() {}
 
 func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4670,7 +5095,7 @@ func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesReply.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{70}
+	return file_meta_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ChangeDevicesReply) GetDevices() []uint64 {
@@ -4689,7 +5114,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4701,7 +5126,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4714,7 +5139,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{71}
+	return file_meta_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RemoveServerRequest) GetServer() uint64 {
@@ -4732,7 +5157,7 @@ type RemoveServerReply struct {
 
 func (x *RemoveServerReply) Reset() {
 	*x = RemoveServerReply{}
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4744,7 +5169,7 @@ func (x *RemoveServerReply) String() string {
 func (*RemoveServerReply) ProtoMessage() {}
 
 func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4757,7 +5182,7 @@ func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerReply.ProtoReflect.Descriptor instead.
 func (*RemoveServerReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{72}
+	return file_meta_proto_rawDescGZIP(), []int{77}
 }
 
 type ListEventsRequest struct {
@@ -4770,7 +5195,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4782,7 +5207,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4795,7 +5220,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{73}
+	return file_meta_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListEventsRequest) GetAfter() uint64 {
@@ -4821,7 +5246,7 @@ type ListEventsReply struct {
 
 func (x *ListEventsReply) Reset() {
 	*x = ListEventsReply{}
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4833,7 +5258,7 @@ func (x *ListEventsReply) String() string {
 func (*ListEventsReply) ProtoMessage() {}
 
 func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4846,7 +5271,7 @@ func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsReply.ProtoReflect.Descriptor instead.
 func (*ListEventsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{74}
+	return file_meta_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListEventsReply) GetEvents() []*Event {
@@ -4868,7 +5293,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4880,7 +5305,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4893,7 +5318,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{75}
+	return file_meta_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Event) GetId() uint64 {
@@ -4922,6 +5347,826 @@ func (x *Event) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+type ListClassesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClassesRequest) Reset() {
+	*x = ListClassesRequest{}
+	mi := &file_meta_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClassesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClassesRequest) ProtoMessage() {}
+
+func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClassesRequest.ProtoReflect.Descriptor instead.
+func (*ListClassesRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{81}
+}
+
+type ListClassesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Classes       []*QosClass            `protobuf:"bytes,1,rep,name=classes,proto3" json:"classes,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClassesReply) Reset() {
+	*x = ListClassesReply{}
+	mi := &file_meta_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClassesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClassesReply) ProtoMessage() {}
+
+func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClassesReply.ProtoReflect.Descriptor instead.
+func (*ListClassesReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *ListClassesReply) GetClasses() []*QosClass {
+	if x != nil {
+		return x.Classes
+	}
+	return nil
+}
+
+func (x *ListClassesReply) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type SetClassRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Class         *QosClass              `protobuf:"bytes,2,opt,name=class,proto3" json:"class,omitempty"`
+	Add           bool                   `protobuf:"varint,3,opt,name=add,proto3" json:"add,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetClassRequest) Reset() {
+	*x = SetClassRequest{}
+	mi := &file_meta_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetClassRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetClassRequest) ProtoMessage() {}
+
+func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetClassRequest.ProtoReflect.Descriptor instead.
+func (*SetClassRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *SetClassRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *SetClassRequest) GetClass() *QosClass {
+	if x != nil {
+		return x.Class
+	}
+	return nil
+}
+
+func (x *SetClassRequest) GetAdd() bool {
+	if x != nil {
+		return x.Add
+	}
+	return false
+}
+
+type SetClassReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Class         *QosClass              `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetClassReply) Reset() {
+	*x = SetClassReply{}
+	mi := &file_meta_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetClassReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetClassReply) ProtoMessage() {}
+
+func (x *SetClassReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetClassReply.ProtoReflect.Descriptor instead.
+func (*SetClassReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *SetClassReply) GetClass() *QosClass {
+	if x != nil {
+		return x.Class
+	}
+	return nil
+}
+
+type RemoveClassRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveClassRequest) Reset() {
+	*x = RemoveClassRequest{}
+	mi := &file_meta_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveClassRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveClassRequest) ProtoMessage() {}
+
+func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveClassRequest.ProtoReflect.Descriptor instead.
+func (*RemoveClassRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *RemoveClassRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *RemoveClassRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveClassReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveClassReply) Reset() {
+	*x = RemoveClassReply{}
+	mi := &file_meta_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveClassReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveClassReply) ProtoMessage() {}
+
+func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveClassReply.ProtoReflect.Descriptor instead.
+func (*RemoveClassReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{86}
+}
+
+type Reservation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	Class         string                 `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"`
+	Rate          *Rate                  `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"` // cell-wide
+	TtlMs         uint64                 `protobuf:"varint,5,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	LeftMs        uint64                 `protobuf:"varint,6,opt,name=left_ms,json=leftMs,proto3" json:"left_ms,omitempty"` // until it ends unless it is renewed, as the leader counts
+	Served        *Rate                  `protobuf:"bytes,7,opt,name=served,proto3" json:"served,omitempty"`                // what its class gets now, cell-wide
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_meta_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *Reservation) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Reservation) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Reservation) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *Reservation) GetRate() *Rate {
+	if x != nil {
+		return x.Rate
+	}
+	return nil
+}
+
+func (x *Reservation) GetTtlMs() uint64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
+}
+
+func (x *Reservation) GetLeftMs() uint64 {
+	if x != nil {
+		return x.LeftMs
+	}
+	return 0
+}
+
+func (x *Reservation) GetServed() *Rate {
+	if x != nil {
+		return x.Served
+	}
+	return nil
+}
+
+type ReserveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Reservation   *Reservation           `protobuf:"bytes,2,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveRequest) Reset() {
+	*x = ReserveRequest{}
+	mi := &file_meta_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveRequest) ProtoMessage() {}
+
+func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
+func (*ReserveRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *ReserveRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *ReserveRequest) GetReservation() *Reservation {
+	if x != nil {
+		return x.Reservation
+	}
+	return nil
+}
+
+func (x *ReserveRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type ReserveReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reservation   *Reservation           `protobuf:"bytes,1,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	Fits          bool                   `protobuf:"varint,2,opt,name=fits,proto3" json:"fits,omitempty"`
+	Capacity      *Rate                  `protobuf:"bytes,3,opt,name=capacity,proto3" json:"capacity,omitempty"` // measured, less the largest server
+	Reserved      *Rate                  `protobuf:"bytes,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	Short         *Rate                  `protobuf:"bytes,5,opt,name=short,proto3" json:"short,omitempty"`                              // what is lacking
+	ExpectedMs    uint64                 `protobuf:"varint,6,opt,name=expected_ms,json=expectedMs,proto3" json:"expected_ms,omitempty"` // until enough reservations end, if none is renewed; 0: not by waiting
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveReply) Reset() {
+	*x = ReserveReply{}
+	mi := &file_meta_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveReply) ProtoMessage() {}
+
+func (x *ReserveReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
+func (*ReserveReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *ReserveReply) GetReservation() *Reservation {
+	if x != nil {
+		return x.Reservation
+	}
+	return nil
+}
+
+func (x *ReserveReply) GetFits() bool {
+	if x != nil {
+		return x.Fits
+	}
+	return false
+}
+
+func (x *ReserveReply) GetCapacity() *Rate {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *ReserveReply) GetReserved() *Rate {
+	if x != nil {
+		return x.Reserved
+	}
+	return nil
+}
+
+func (x *ReserveReply) GetShort() *Rate {
+	if x != nil {
+		return x.Short
+	}
+	return nil
+}
+
+func (x *ReserveReply) GetExpectedMs() uint64 {
+	if x != nil {
+		return x.ExpectedMs
+	}
+	return 0
+}
+
+type RenewReservationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	TtlMs         uint64                 `protobuf:"varint,3,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewReservationRequest) Reset() {
+	*x = RenewReservationRequest{}
+	mi := &file_meta_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewReservationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewReservationRequest) ProtoMessage() {}
+
+func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewReservationRequest.ProtoReflect.Descriptor instead.
+func (*RenewReservationRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *RenewReservationRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *RenewReservationRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *RenewReservationRequest) GetTtlMs() uint64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
+}
+
+type RenewReservationReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reservation   *Reservation           `protobuf:"bytes,1,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewReservationReply) Reset() {
+	*x = RenewReservationReply{}
+	mi := &file_meta_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewReservationReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewReservationReply) ProtoMessage() {}
+
+func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewReservationReply.ProtoReflect.Descriptor instead.
+func (*RenewReservationReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *RenewReservationReply) GetReservation() *Reservation {
+	if x != nil {
+		return x.Reservation
+	}
+	return nil
+}
+
+type EndReservationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndReservationRequest) Reset() {
+	*x = EndReservationRequest{}
+	mi := &file_meta_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndReservationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndReservationRequest) ProtoMessage() {}
+
+func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndReservationRequest.ProtoReflect.Descriptor instead.
+func (*EndReservationRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *EndReservationRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *EndReservationRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type EndReservationReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndReservationReply) Reset() {
+	*x = EndReservationReply{}
+	mi := &file_meta_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndReservationReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndReservationReply) ProtoMessage() {}
+
+func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndReservationReply.ProtoReflect.Descriptor instead.
+func (*EndReservationReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{93}
+}
+
+type ListReservationsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReservationsRequest) Reset() {
+	*x = ListReservationsRequest{}
+	mi := &file_meta_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReservationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReservationsRequest) ProtoMessage() {}
+
+func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
+func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *ListReservationsRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type ListReservationsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reservations  []*Reservation         `protobuf:"bytes,1,rep,name=reservations,proto3" json:"reservations,omitempty"`
+	Capacity      *Rate                  `protobuf:"bytes,2,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Devices       []*DeviceCapacity      `protobuf:"bytes,3,rep,name=devices,proto3" json:"devices,omitempty"`
+	Unmeasured    uint32                 `protobuf:"varint,4,opt,name=unmeasured,proto3" json:"unmeasured,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReservationsReply) Reset() {
+	*x = ListReservationsReply{}
+	mi := &file_meta_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReservationsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReservationsReply) ProtoMessage() {}
+
+func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReservationsReply.ProtoReflect.Descriptor instead.
+func (*ListReservationsReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *ListReservationsReply) GetReservations() []*Reservation {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+func (x *ListReservationsReply) GetCapacity() *Rate {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *ListReservationsReply) GetDevices() []*DeviceCapacity {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *ListReservationsReply) GetUnmeasured() uint32 {
+	if x != nil {
+		return x.Unmeasured
+	}
+	return 0
 }
 
 var File_meta_proto protoreflect.FileDescriptor
@@ -5006,13 +6251,54 @@ const file_meta_proto_rawDesc = "" +
 	"\x13RegisterServerReply\x12\x12\n" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\x04R\x06server\x12+\n" +
-	"\adevices\x18\x03 \x03(\v2\x11.strake.v1.DeviceR\adevices\"W\n" +
+	"\adevices\x18\x03 \x03(\v2\x11.strake.v1.DeviceR\adevices\"\xe5\x01\n" +
 	"\x10HeartbeatRequest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x12+\n" +
-	"\adevices\x18\x02 \x03(\v2\x11.strake.v1.DeviceR\adevices\"1\n" +
+	"\adevices\x18\x02 \x03(\v2\x11.strake.v1.DeviceR\adevices\x12\x1f\n" +
+	"\vqos_version\x18\x03 \x01(\x04R\n" +
+	"qosVersion\x120\n" +
+	"\ademands\x18\x04 \x03(\v2\x16.strake.v1.ClassDemandR\ademands\x129\n" +
+	"\n" +
+	"capacities\x18\x05 \x03(\v2\x19.strake.v1.DeviceCapacityR\n" +
+	"capacities\"\xb0\x01\n" +
 	"\x0eHeartbeatReply\x12\x1f\n" +
 	"\vinterval_ms\x18\x01 \x01(\rR\n" +
-	"intervalMs\"\x14\n" +
+	"intervalMs\x12\x1f\n" +
+	"\vqos_version\x18\x02 \x01(\x04R\n" +
+	"qosVersion\x12-\n" +
+	"\aclasses\x18\x03 \x03(\v2\x13.strake.v1.QosClassR\aclasses\x12-\n" +
+	"\x06shares\x18\x04 \x03(\v2\x15.strake.v1.ClassShareR\x06shares\".\n" +
+	"\x04Rate\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x10\n" +
+	"\x03ops\x18\x02 \x01(\x03R\x03ops\"\x8d\x01\n" +
+	"\vClassDemand\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05class\x18\x02 \x01(\rR\x05class\x12'\n" +
+	"\x06wanted\x18\x03 \x01(\v2\x0f.strake.v1.RateR\x06wanted\x12'\n" +
+	"\x06served\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x06served\"\x94\x01\n" +
+	"\n" +
+	"ClassShare\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05class\x18\x02 \x01(\rR\x05class\x121\n" +
+	"\vreservation\x18\x03 \x01(\v2\x0f.strake.v1.RateR\vreservation\x12%\n" +
+	"\x05limit\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x05limit\"t\n" +
+	"\x0eDeviceCapacity\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12#\n" +
+	"\x04rate\x18\x02 \x01(\v2\x0f.strake.v1.RateR\x04rate\x12\x13\n" +
+	"\x05age_s\x18\x03 \x01(\x04R\x04ageS\x12\x10\n" +
+	"\x03how\x18\x04 \x01(\tR\x03how\"\xad\x02\n" +
+	"\bQosClass\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
+	"\vreservation\x18\x03 \x01(\v2\x0f.strake.v1.RateR\vreservation\x12%\n" +
+	"\x05limit\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x05limit\x12\x16\n" +
+	"\x06weight\x18\x05 \x01(\x03R\x06weight\x12\x1b\n" +
+	"\ttarget_ns\x18\x06 \x01(\x03R\btargetNs\x12\x15\n" +
+	"\x06slo_ns\x18\a \x01(\x03R\x05sloNs\x12\x1b\n" +
+	"\tslo_bytes\x18\b \x01(\x03R\bsloBytes\x12\x18\n" +
+	"\achanged\x18\t \x01(\x04R\achanged\x12\x18\n" +
+	"\abuiltin\x18\n" +
+	" \x01(\bR\abuiltin\"\x14\n" +
 	"\x12ListServersRequest\"?\n" +
 	"\x10ListServersReply\x12+\n" +
 	"\aservers\x18\x01 \x03(\v2\x11.strake.v1.ServerR\aservers\"D\n" +
@@ -5297,7 +6583,60 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"at_unix_ms\x18\x02 \x01(\x04R\batUnixMs\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text2\xf2\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"\x14\n" +
+	"\x12ListClassesRequest\"[\n" +
+	"\x10ListClassesReply\x12-\n" +
+	"\aclasses\x18\x01 \x03(\v2\x13.strake.v1.QosClassR\aclasses\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"h\n" +
+	"\x0fSetClassRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12)\n" +
+	"\x05class\x18\x02 \x01(\v2\x13.strake.v1.QosClassR\x05class\x12\x10\n" +
+	"\x03add\x18\x03 \x01(\bR\x03add\":\n" +
+	"\rSetClassReply\x12)\n" +
+	"\x05class\x18\x01 \x01(\v2\x13.strake.v1.QosClassR\x05class\"B\n" +
+	"\x12RemoveClassRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x12\n" +
+	"\x10RemoveClassReply\"\xc3\x01\n" +
+	"\vReservation\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
+	"\x05class\x18\x03 \x01(\tR\x05class\x12#\n" +
+	"\x04rate\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x04rate\x12\x15\n" +
+	"\x06ttl_ms\x18\x05 \x01(\x04R\x05ttlMs\x12\x17\n" +
+	"\aleft_ms\x18\x06 \x01(\x04R\x06leftMs\x12'\n" +
+	"\x06served\x18\a \x01(\v2\x0f.strake.v1.RateR\x06served\"}\n" +
+	"\x0eReserveRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x128\n" +
+	"\vreservation\x18\x02 \x01(\v2\x16.strake.v1.ReservationR\vreservation\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xfe\x01\n" +
+	"\fReserveReply\x128\n" +
+	"\vreservation\x18\x01 \x01(\v2\x16.strake.v1.ReservationR\vreservation\x12\x12\n" +
+	"\x04fits\x18\x02 \x01(\bR\x04fits\x12+\n" +
+	"\bcapacity\x18\x03 \x01(\v2\x0f.strake.v1.RateR\bcapacity\x12+\n" +
+	"\breserved\x18\x04 \x01(\v2\x0f.strake.v1.RateR\breserved\x12%\n" +
+	"\x05short\x18\x05 \x01(\v2\x0f.strake.v1.RateR\x05short\x12\x1f\n" +
+	"\vexpected_ms\x18\x06 \x01(\x04R\n" +
+	"expectedMs\"\\\n" +
+	"\x17RenewReservationRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x15\n" +
+	"\x06ttl_ms\x18\x03 \x01(\x04R\x05ttlMs\"Q\n" +
+	"\x15RenewReservationReply\x128\n" +
+	"\vreservation\x18\x01 \x01(\v2\x16.strake.v1.ReservationR\vreservation\"C\n" +
+	"\x15EndReservationRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"\x15\n" +
+	"\x13EndReservationReply\"+\n" +
+	"\x17ListReservationsRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\xd5\x01\n" +
+	"\x15ListReservationsReply\x12:\n" +
+	"\freservations\x18\x01 \x03(\v2\x16.strake.v1.ReservationR\freservations\x12+\n" +
+	"\bcapacity\x18\x02 \x01(\v2\x0f.strake.v1.RateR\bcapacity\x123\n" +
+	"\adevices\x18\x03 \x03(\v2\x19.strake.v1.DeviceCapacityR\adevices\x12\x1e\n" +
+	"\n" +
+	"unmeasured\x18\x04 \x01(\rR\n" +
+	"unmeasured2\x91\x17\n" +
 	"\x04Meta\x124\n" +
 	"\x04Peek\x12\x16.strake.v1.PeekRequest\x1a\x14.strake.v1.PeekReply\x12:\n" +
 	"\x06Status\x12\x18.strake.v1.StatusRequest\x1a\x16.strake.v1.StatusReply\x12C\n" +
@@ -5334,7 +6673,14 @@ const file_meta_proto_rawDesc = "" +
 	"\rChangeDevices\x12\x1f.strake.v1.ChangeDevicesRequest\x1a\x1d.strake.v1.ChangeDevicesReply\x12L\n" +
 	"\fRemoveServer\x12\x1e.strake.v1.RemoveServerRequest\x1a\x1c.strake.v1.RemoveServerReply\x12F\n" +
 	"\n" +
-	"ListEvents\x12\x1c.strake.v1.ListEventsRequest\x1a\x1a.strake.v1.ListEventsReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
+	"ListEvents\x12\x1c.strake.v1.ListEventsRequest\x1a\x1a.strake.v1.ListEventsReply\x12I\n" +
+	"\vListClasses\x12\x1d.strake.v1.ListClassesRequest\x1a\x1b.strake.v1.ListClassesReply\x12@\n" +
+	"\bSetClass\x12\x1a.strake.v1.SetClassRequest\x1a\x18.strake.v1.SetClassReply\x12I\n" +
+	"\vRemoveClass\x12\x1d.strake.v1.RemoveClassRequest\x1a\x1b.strake.v1.RemoveClassReply\x12=\n" +
+	"\aReserve\x12\x19.strake.v1.ReserveRequest\x1a\x17.strake.v1.ReserveReply\x12X\n" +
+	"\x10RenewReservation\x12\".strake.v1.RenewReservationRequest\x1a .strake.v1.RenewReservationReply\x12R\n" +
+	"\x0eEndReservation\x12 .strake.v1.EndReservationRequest\x1a\x1e.strake.v1.EndReservationReply\x12X\n" +
+	"\x10ListReservations\x12\".strake.v1.ListReservationsRequest\x1a .strake.v1.ListReservationsReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
 
 var (
 	file_meta_proto_rawDescOnce sync.Once
@@ -5349,7 +6695,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 96)
 var file_meta_proto_goTypes = []any{
 	(SessionEvent_Kind)(0),           // 0: strake.v1.SessionEvent.Kind
 	(ChangeDevicesRequest_Change)(0), // 1: strake.v1.ChangeDevicesRequest.Change
@@ -5368,182 +6714,241 @@ var file_meta_proto_goTypes = []any{
 	(*RegisterServerReply)(nil),      // 14: strake.v1.RegisterServerReply
 	(*HeartbeatRequest)(nil),         // 15: strake.v1.HeartbeatRequest
 	(*HeartbeatReply)(nil),           // 16: strake.v1.HeartbeatReply
-	(*ListServersRequest)(nil),       // 17: strake.v1.ListServersRequest
-	(*ListServersReply)(nil),         // 18: strake.v1.ListServersReply
-	(*OpenSessionRequest)(nil),       // 19: strake.v1.OpenSessionRequest
-	(*OpenSessionReply)(nil),         // 20: strake.v1.OpenSessionReply
-	(*KeepSessionRequest)(nil),       // 21: strake.v1.KeepSessionRequest
-	(*SessionEvent)(nil),             // 22: strake.v1.SessionEvent
-	(*KeepSessionReply)(nil),         // 23: strake.v1.KeepSessionReply
-	(*CloseSessionRequest)(nil),      // 24: strake.v1.CloseSessionRequest
-	(*CloseSessionReply)(nil),        // 25: strake.v1.CloseSessionReply
-	(*Volume)(nil),                   // 26: strake.v1.Volume
-	(*CreateVolumeRequest)(nil),      // 27: strake.v1.CreateVolumeRequest
-	(*CreateVolumeReply)(nil),        // 28: strake.v1.CreateVolumeReply
-	(*GetVolumeRequest)(nil),         // 29: strake.v1.GetVolumeRequest
-	(*GetVolumeReply)(nil),           // 30: strake.v1.GetVolumeReply
-	(*ListVolumesRequest)(nil),       // 31: strake.v1.ListVolumesRequest
-	(*ListVolumesReply)(nil),         // 32: strake.v1.ListVolumesReply
-	(*ResizeVolumeRequest)(nil),      // 33: strake.v1.ResizeVolumeRequest
-	(*ResizeVolumeReply)(nil),        // 34: strake.v1.ResizeVolumeReply
-	(*RemoveVolumeRequest)(nil),      // 35: strake.v1.RemoveVolumeRequest
-	(*RemoveVolumeReply)(nil),        // 36: strake.v1.RemoveVolumeReply
-	(*UndeleteVolumeRequest)(nil),    // 37: strake.v1.UndeleteVolumeRequest
-	(*UndeleteVolumeReply)(nil),      // 38: strake.v1.UndeleteVolumeReply
-	(*Placement)(nil),                // 39: strake.v1.Placement
-	(*Segment)(nil),                  // 40: strake.v1.Segment
-	(*ServerAddress)(nil),            // 41: strake.v1.ServerAddress
-	(*Root)(nil),                     // 42: strake.v1.Root
-	(*Cut)(nil),                      // 43: strake.v1.Cut
-	(*OpenVolumeRequest)(nil),        // 44: strake.v1.OpenVolumeRequest
-	(*OpenVolumeReply)(nil),          // 45: strake.v1.OpenVolumeReply
-	(*AcquireLeaseRequest)(nil),      // 46: strake.v1.AcquireLeaseRequest
-	(*AcquireLeaseReply)(nil),        // 47: strake.v1.AcquireLeaseReply
-	(*ReleaseLeaseRequest)(nil),      // 48: strake.v1.ReleaseLeaseRequest
-	(*ReleaseLeaseReply)(nil),        // 49: strake.v1.ReleaseLeaseReply
-	(*AllocateSegmentsRequest)(nil),  // 50: strake.v1.AllocateSegmentsRequest
-	(*AllocateSegmentsReply)(nil),    // 51: strake.v1.AllocateSegmentsReply
-	(*SealSegmentsRequest)(nil),      // 52: strake.v1.SealSegmentsRequest
-	(*SealSegmentsReply)(nil),        // 53: strake.v1.SealSegmentsReply
-	(*CloseEpochRequest)(nil),        // 54: strake.v1.CloseEpochRequest
-	(*CloseEpochReply)(nil),          // 55: strake.v1.CloseEpochReply
-	(*RecordRootRequest)(nil),        // 56: strake.v1.RecordRootRequest
-	(*RecordRootReply)(nil),          // 57: strake.v1.RecordRootReply
-	(*RequestMoveRequest)(nil),       // 58: strake.v1.RequestMoveRequest
-	(*RequestMoveReply)(nil),         // 59: strake.v1.RequestMoveReply
-	(*GetSegmentsRequest)(nil),       // 60: strake.v1.GetSegmentsRequest
-	(*GetSegmentsReply)(nil),         // 61: strake.v1.GetSegmentsReply
-	(*ListSegmentsRequest)(nil),      // 62: strake.v1.ListSegmentsRequest
-	(*ListSegmentsReply)(nil),        // 63: strake.v1.ListSegmentsReply
-	(*ShardReport)(nil),              // 64: strake.v1.ShardReport
-	(*ReportShardsRequest)(nil),      // 65: strake.v1.ReportShardsRequest
-	(*ReportShardsReply)(nil),        // 66: strake.v1.ReportShardsReply
-	(*CheckShardsRequest)(nil),       // 67: strake.v1.CheckShardsRequest
-	(*CheckShardsReply)(nil),         // 68: strake.v1.CheckShardsReply
-	(*RebuildStatusRequest)(nil),     // 69: strake.v1.RebuildStatusRequest
-	(*RebuildStatusReply)(nil),       // 70: strake.v1.RebuildStatusReply
-	(*ChangeDevicesRequest)(nil),     // 71: strake.v1.ChangeDevicesRequest
-	(*ChangeDevicesReply)(nil),       // 72: strake.v1.ChangeDevicesReply
-	(*RemoveServerRequest)(nil),      // 73: strake.v1.RemoveServerRequest
-	(*RemoveServerReply)(nil),        // 74: strake.v1.RemoveServerReply
-	(*ListEventsRequest)(nil),        // 75: strake.v1.ListEventsRequest
-	(*ListEventsReply)(nil),          // 76: strake.v1.ListEventsReply
-	(*Event)(nil),                    // 77: strake.v1.Event
-	(*Geometry)(nil),                 // 78: strake.v1.Geometry
-	(*Seal)(nil),                     // 79: strake.v1.Seal
-	(*ShardRef)(nil),                 // 80: strake.v1.ShardRef
+	(*Rate)(nil),                     // 17: strake.v1.Rate
+	(*ClassDemand)(nil),              // 18: strake.v1.ClassDemand
+	(*ClassShare)(nil),               // 19: strake.v1.ClassShare
+	(*DeviceCapacity)(nil),           // 20: strake.v1.DeviceCapacity
+	(*QosClass)(nil),                 // 21: strake.v1.QosClass
+	(*ListServersRequest)(nil),       // 22: strake.v1.ListServersRequest
+	(*ListServersReply)(nil),         // 23: strake.v1.ListServersReply
+	(*OpenSessionRequest)(nil),       // 24: strake.v1.OpenSessionRequest
+	(*OpenSessionReply)(nil),         // 25: strake.v1.OpenSessionReply
+	(*KeepSessionRequest)(nil),       // 26: strake.v1.KeepSessionRequest
+	(*SessionEvent)(nil),             // 27: strake.v1.SessionEvent
+	(*KeepSessionReply)(nil),         // 28: strake.v1.KeepSessionReply
+	(*CloseSessionRequest)(nil),      // 29: strake.v1.CloseSessionRequest
+	(*CloseSessionReply)(nil),        // 30: strake.v1.CloseSessionReply
+	(*Volume)(nil),                   // 31: strake.v1.Volume
+	(*CreateVolumeRequest)(nil),      // 32: strake.v1.CreateVolumeRequest
+	(*CreateVolumeReply)(nil),        // 33: strake.v1.CreateVolumeReply
+	(*GetVolumeRequest)(nil),         // 34: strake.v1.GetVolumeRequest
+	(*GetVolumeReply)(nil),           // 35: strake.v1.GetVolumeReply
+	(*ListVolumesRequest)(nil),       // 36: strake.v1.ListVolumesRequest
+	(*ListVolumesReply)(nil),         // 37: strake.v1.ListVolumesReply
+	(*ResizeVolumeRequest)(nil),      // 38: strake.v1.ResizeVolumeRequest
+	(*ResizeVolumeReply)(nil),        // 39: strake.v1.ResizeVolumeReply
+	(*RemoveVolumeRequest)(nil),      // 40: strake.v1.RemoveVolumeRequest
+	(*RemoveVolumeReply)(nil),        // 41: strake.v1.RemoveVolumeReply
+	(*UndeleteVolumeRequest)(nil),    // 42: strake.v1.UndeleteVolumeRequest
+	(*UndeleteVolumeReply)(nil),      // 43: strake.v1.UndeleteVolumeReply
+	(*Placement)(nil),                // 44: strake.v1.Placement
+	(*Segment)(nil),                  // 45: strake.v1.Segment
+	(*ServerAddress)(nil),            // 46: strake.v1.ServerAddress
+	(*Root)(nil),                     // 47: strake.v1.Root
+	(*Cut)(nil),                      // 48: strake.v1.Cut
+	(*OpenVolumeRequest)(nil),        // 49: strake.v1.OpenVolumeRequest
+	(*OpenVolumeReply)(nil),          // 50: strake.v1.OpenVolumeReply
+	(*AcquireLeaseRequest)(nil),      // 51: strake.v1.AcquireLeaseRequest
+	(*AcquireLeaseReply)(nil),        // 52: strake.v1.AcquireLeaseReply
+	(*ReleaseLeaseRequest)(nil),      // 53: strake.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseReply)(nil),        // 54: strake.v1.ReleaseLeaseReply
+	(*AllocateSegmentsRequest)(nil),  // 55: strake.v1.AllocateSegmentsRequest
+	(*AllocateSegmentsReply)(nil),    // 56: strake.v1.AllocateSegmentsReply
+	(*SealSegmentsRequest)(nil),      // 57: strake.v1.SealSegmentsRequest
+	(*SealSegmentsReply)(nil),        // 58: strake.v1.SealSegmentsReply
+	(*CloseEpochRequest)(nil),        // 59: strake.v1.CloseEpochRequest
+	(*CloseEpochReply)(nil),          // 60: strake.v1.CloseEpochReply
+	(*RecordRootRequest)(nil),        // 61: strake.v1.RecordRootRequest
+	(*RecordRootReply)(nil),          // 62: strake.v1.RecordRootReply
+	(*RequestMoveRequest)(nil),       // 63: strake.v1.RequestMoveRequest
+	(*RequestMoveReply)(nil),         // 64: strake.v1.RequestMoveReply
+	(*GetSegmentsRequest)(nil),       // 65: strake.v1.GetSegmentsRequest
+	(*GetSegmentsReply)(nil),         // 66: strake.v1.GetSegmentsReply
+	(*ListSegmentsRequest)(nil),      // 67: strake.v1.ListSegmentsRequest
+	(*ListSegmentsReply)(nil),        // 68: strake.v1.ListSegmentsReply
+	(*ShardReport)(nil),              // 69: strake.v1.ShardReport
+	(*ReportShardsRequest)(nil),      // 70: strake.v1.ReportShardsRequest
+	(*ReportShardsReply)(nil),        // 71: strake.v1.ReportShardsReply
+	(*CheckShardsRequest)(nil),       // 72: strake.v1.CheckShardsRequest
+	(*CheckShardsReply)(nil),         // 73: strake.v1.CheckShardsReply
+	(*RebuildStatusRequest)(nil),     // 74: strake.v1.RebuildStatusRequest
+	(*RebuildStatusReply)(nil),       // 75: strake.v1.RebuildStatusReply
+	(*ChangeDevicesRequest)(nil),     // 76: strake.v1.ChangeDevicesRequest
+	(*ChangeDevicesReply)(nil),       // 77: strake.v1.ChangeDevicesReply
+	(*RemoveServerRequest)(nil),      // 78: strake.v1.RemoveServerRequest
+	(*RemoveServerReply)(nil),        // 79: strake.v1.RemoveServerReply
+	(*ListEventsRequest)(nil),        // 80: strake.v1.ListEventsRequest
+	(*ListEventsReply)(nil),          // 81: strake.v1.ListEventsReply
+	(*Event)(nil),                    // 82: strake.v1.Event
+	(*ListClassesRequest)(nil),       // 83: strake.v1.ListClassesRequest
+	(*ListClassesReply)(nil),         // 84: strake.v1.ListClassesReply
+	(*SetClassRequest)(nil),          // 85: strake.v1.SetClassRequest
+	(*SetClassReply)(nil),            // 86: strake.v1.SetClassReply
+	(*RemoveClassRequest)(nil),       // 87: strake.v1.RemoveClassRequest
+	(*RemoveClassReply)(nil),         // 88: strake.v1.RemoveClassReply
+	(*Reservation)(nil),              // 89: strake.v1.Reservation
+	(*ReserveRequest)(nil),           // 90: strake.v1.ReserveRequest
+	(*ReserveReply)(nil),             // 91: strake.v1.ReserveReply
+	(*RenewReservationRequest)(nil),  // 92: strake.v1.RenewReservationRequest
+	(*RenewReservationReply)(nil),    // 93: strake.v1.RenewReservationReply
+	(*EndReservationRequest)(nil),    // 94: strake.v1.EndReservationRequest
+	(*EndReservationReply)(nil),      // 95: strake.v1.EndReservationReply
+	(*ListReservationsRequest)(nil),  // 96: strake.v1.ListReservationsRequest
+	(*ListReservationsReply)(nil),    // 97: strake.v1.ListReservationsReply
+	(*Geometry)(nil),                 // 98: strake.v1.Geometry
+	(*Seal)(nil),                     // 99: strake.v1.Seal
+	(*ShardRef)(nil),                 // 100: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
-	6,  // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
-	11, // 1: strake.v1.Server.devices:type_name -> strake.v1.Device
-	11, // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
-	11, // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
-	11, // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
-	12, // 5: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
-	0,  // 6: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
-	22, // 7: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	78, // 8: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
-	78, // 9: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
-	26, // 10: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
-	26, // 11: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
-	26, // 12: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
-	26, // 13: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
-	26, // 14: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	78, // 15: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
-	39, // 16: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	79, // 17: strake.v1.Segment.seal:type_name -> strake.v1.Seal
-	26, // 18: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
-	42, // 19: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
-	43, // 20: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
-	40, // 21: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
-	41, // 22: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
-	45, // 23: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
-	40, // 24: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
-	41, // 25: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	79, // 26: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	79, // 27: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
-	42, // 28: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	79, // 29: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
-	40, // 30: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
-	41, // 31: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	40, // 32: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
-	41, // 33: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	80, // 34: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
-	64, // 35: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
-	80, // 36: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
-	80, // 37: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	80, // 38: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
-	1,  // 39: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	77, // 40: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	2,  // 41: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	4,  // 42: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	7,  // 43: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	9,  // 44: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	13, // 45: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	15, // 46: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	17, // 47: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	19, // 48: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	21, // 49: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	24, // 50: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	27, // 51: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	29, // 52: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	31, // 53: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	33, // 54: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	35, // 55: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	37, // 56: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	44, // 57: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	46, // 58: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	48, // 59: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	50, // 60: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	52, // 61: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	54, // 62: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	56, // 63: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	58, // 64: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	60, // 65: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	62, // 66: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	65, // 67: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	67, // 68: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	69, // 69: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	71, // 70: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	73, // 71: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	75, // 72: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	3,  // 73: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	5,  // 74: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	8,  // 75: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	10, // 76: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	14, // 77: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	16, // 78: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	18, // 79: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	20, // 80: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	23, // 81: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	25, // 82: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	28, // 83: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	30, // 84: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	32, // 85: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	34, // 86: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	36, // 87: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	38, // 88: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	45, // 89: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	47, // 90: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	49, // 91: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	51, // 92: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	53, // 93: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	55, // 94: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	57, // 95: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	59, // 96: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	61, // 97: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	63, // 98: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	66, // 99: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	68, // 100: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	70, // 101: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	72, // 102: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	74, // 103: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	76, // 104: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	73, // [73:105] is the sub-list for method output_type
-	41, // [41:73] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	6,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
+	11,  // 1: strake.v1.Server.devices:type_name -> strake.v1.Device
+	11,  // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
+	11,  // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
+	11,  // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
+	18,  // 5: strake.v1.HeartbeatRequest.demands:type_name -> strake.v1.ClassDemand
+	20,  // 6: strake.v1.HeartbeatRequest.capacities:type_name -> strake.v1.DeviceCapacity
+	21,  // 7: strake.v1.HeartbeatReply.classes:type_name -> strake.v1.QosClass
+	19,  // 8: strake.v1.HeartbeatReply.shares:type_name -> strake.v1.ClassShare
+	17,  // 9: strake.v1.ClassDemand.wanted:type_name -> strake.v1.Rate
+	17,  // 10: strake.v1.ClassDemand.served:type_name -> strake.v1.Rate
+	17,  // 11: strake.v1.ClassShare.reservation:type_name -> strake.v1.Rate
+	17,  // 12: strake.v1.ClassShare.limit:type_name -> strake.v1.Rate
+	17,  // 13: strake.v1.DeviceCapacity.rate:type_name -> strake.v1.Rate
+	17,  // 14: strake.v1.QosClass.reservation:type_name -> strake.v1.Rate
+	17,  // 15: strake.v1.QosClass.limit:type_name -> strake.v1.Rate
+	12,  // 16: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
+	0,   // 17: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
+	27,  // 18: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
+	98,  // 19: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	98,  // 20: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	31,  // 21: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
+	31,  // 22: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
+	31,  // 23: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
+	31,  // 24: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
+	31,  // 25: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
+	98,  // 26: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	44,  // 27: strake.v1.Segment.placements:type_name -> strake.v1.Placement
+	99,  // 28: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	31,  // 29: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
+	47,  // 30: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
+	48,  // 31: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
+	45,  // 32: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
+	46,  // 33: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
+	50,  // 34: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
+	45,  // 35: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
+	46,  // 36: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	99,  // 37: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	99,  // 38: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	47,  // 39: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
+	99,  // 40: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	45,  // 41: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
+	46,  // 42: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	45,  // 43: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
+	46,  // 44: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	100, // 45: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	69,  // 46: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
+	100, // 47: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	100, // 48: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	100, // 49: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	1,   // 50: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	82,  // 51: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	21,  // 52: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
+	21,  // 53: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
+	21,  // 54: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
+	17,  // 55: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
+	17,  // 56: strake.v1.Reservation.served:type_name -> strake.v1.Rate
+	89,  // 57: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
+	89,  // 58: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
+	17,  // 59: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
+	17,  // 60: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
+	17,  // 61: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
+	89,  // 62: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
+	89,  // 63: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
+	17,  // 64: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
+	20,  // 65: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
+	2,   // 66: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	4,   // 67: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	7,   // 68: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	9,   // 69: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	13,  // 70: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	15,  // 71: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	22,  // 72: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	24,  // 73: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	26,  // 74: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	29,  // 75: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	32,  // 76: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	34,  // 77: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	36,  // 78: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	38,  // 79: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	40,  // 80: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	42,  // 81: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	49,  // 82: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	51,  // 83: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	53,  // 84: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	55,  // 85: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	57,  // 86: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	59,  // 87: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	61,  // 88: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	63,  // 89: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	65,  // 90: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	67,  // 91: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	70,  // 92: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	72,  // 93: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	74,  // 94: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	76,  // 95: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	78,  // 96: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	80,  // 97: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	83,  // 98: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	85,  // 99: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	87,  // 100: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	90,  // 101: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	92,  // 102: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	94,  // 103: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	96,  // 104: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	3,   // 105: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	5,   // 106: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	8,   // 107: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	10,  // 108: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	14,  // 109: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	16,  // 110: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	23,  // 111: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	25,  // 112: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	28,  // 113: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	30,  // 114: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	33,  // 115: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	35,  // 116: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	37,  // 117: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	39,  // 118: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	41,  // 119: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	43,  // 120: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	50,  // 121: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	52,  // 122: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	54,  // 123: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	56,  // 124: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	58,  // 125: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	60,  // 126: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	62,  // 127: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	64,  // 128: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	66,  // 129: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	68,  // 130: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	71,  // 131: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	73,  // 132: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	75,  // 133: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	77,  // 134: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	79,  // 135: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	81,  // 136: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	84,  // 137: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	86,  // 138: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	88,  // 139: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	91,  // 140: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	93,  // 141: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	95,  // 142: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	97,  // 143: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	105, // [105:144] is the sub-list for method output_type
+	66,  // [66:105] is the sub-list for method input_type
+	66,  // [66:66] is the sub-list for extension type_name
+	66,  // [66:66] is the sub-list for extension extendee
+	0,   // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -5558,7 +6963,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   76,
+			NumMessages:   96,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

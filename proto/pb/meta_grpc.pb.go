@@ -55,6 +55,13 @@ const (
 	Meta_ChangeDevices_FullMethodName    = "/strake.v1.Meta/ChangeDevices"
 	Meta_RemoveServer_FullMethodName     = "/strake.v1.Meta/RemoveServer"
 	Meta_ListEvents_FullMethodName       = "/strake.v1.Meta/ListEvents"
+	Meta_ListClasses_FullMethodName      = "/strake.v1.Meta/ListClasses"
+	Meta_SetClass_FullMethodName         = "/strake.v1.Meta/SetClass"
+	Meta_RemoveClass_FullMethodName      = "/strake.v1.Meta/RemoveClass"
+	Meta_Reserve_FullMethodName          = "/strake.v1.Meta/Reserve"
+	Meta_RenewReservation_FullMethodName = "/strake.v1.Meta/RenewReservation"
+	Meta_EndReservation_FullMethodName   = "/strake.v1.Meta/EndReservation"
+	Meta_ListReservations_FullMethodName = "/strake.v1.Meta/ListReservations"
 )
 
 // MetaClient is the client API for Meta service.
@@ -115,6 +122,17 @@ type MetaClient interface {
 	RemoveServer(ctx context.Context, in *RemoveServerRequest, opts ...grpc.CallOption) (*RemoveServerReply, error)
 	// ListEvents gives what happened lately, as the leader saw it.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsReply, error)
+	ListClasses(ctx context.Context, in *ListClassesRequest, opts ...grpc.CallOption) (*ListClassesReply, error)
+	// SetClass changes a class as a whole, or adds one.
+	SetClass(ctx context.Context, in *SetClassRequest, opts ...grpc.CallOption) (*SetClassReply, error)
+	RemoveClass(ctx context.Context, in *RemoveClassRequest, opts ...grpc.CallOption) (*RemoveClassReply, error)
+	// Reserve keeps bandwidth for a job, if the cell's measured capacity less one
+	// server less what is reserved holds it. An equal repeat for the same job
+	// succeeds. With dry_run nothing is kept.
+	Reserve(ctx context.Context, in *ReserveRequest, opts ...grpc.CallOption) (*ReserveReply, error)
+	RenewReservation(ctx context.Context, in *RenewReservationRequest, opts ...grpc.CallOption) (*RenewReservationReply, error)
+	EndReservation(ctx context.Context, in *EndReservationRequest, opts ...grpc.CallOption) (*EndReservationReply, error)
+	ListReservations(ctx context.Context, in *ListReservationsRequest, opts ...grpc.CallOption) (*ListReservationsReply, error)
 }
 
 type metaClient struct {
@@ -445,6 +463,76 @@ func (c *metaClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts
 	return out, nil
 }
 
+func (c *metaClient) ListClasses(ctx context.Context, in *ListClassesRequest, opts ...grpc.CallOption) (*ListClassesReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListClassesReply)
+	err := c.cc.Invoke(ctx, Meta_ListClasses_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) SetClass(ctx context.Context, in *SetClassRequest, opts ...grpc.CallOption) (*SetClassReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetClassReply)
+	err := c.cc.Invoke(ctx, Meta_SetClass_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) RemoveClass(ctx context.Context, in *RemoveClassRequest, opts ...grpc.CallOption) (*RemoveClassReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveClassReply)
+	err := c.cc.Invoke(ctx, Meta_RemoveClass_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) Reserve(ctx context.Context, in *ReserveRequest, opts ...grpc.CallOption) (*ReserveReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReserveReply)
+	err := c.cc.Invoke(ctx, Meta_Reserve_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) RenewReservation(ctx context.Context, in *RenewReservationRequest, opts ...grpc.CallOption) (*RenewReservationReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewReservationReply)
+	err := c.cc.Invoke(ctx, Meta_RenewReservation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) EndReservation(ctx context.Context, in *EndReservationRequest, opts ...grpc.CallOption) (*EndReservationReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndReservationReply)
+	err := c.cc.Invoke(ctx, Meta_EndReservation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) ListReservations(ctx context.Context, in *ListReservationsRequest, opts ...grpc.CallOption) (*ListReservationsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListReservationsReply)
+	err := c.cc.Invoke(ctx, Meta_ListReservations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MetaServer is the server API for Meta service.
 // All implementations must embed UnimplementedMetaServer
 // for forward compatibility.
@@ -503,6 +591,17 @@ type MetaServer interface {
 	RemoveServer(context.Context, *RemoveServerRequest) (*RemoveServerReply, error)
 	// ListEvents gives what happened lately, as the leader saw it.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsReply, error)
+	ListClasses(context.Context, *ListClassesRequest) (*ListClassesReply, error)
+	// SetClass changes a class as a whole, or adds one.
+	SetClass(context.Context, *SetClassRequest) (*SetClassReply, error)
+	RemoveClass(context.Context, *RemoveClassRequest) (*RemoveClassReply, error)
+	// Reserve keeps bandwidth for a job, if the cell's measured capacity less one
+	// server less what is reserved holds it. An equal repeat for the same job
+	// succeeds. With dry_run nothing is kept.
+	Reserve(context.Context, *ReserveRequest) (*ReserveReply, error)
+	RenewReservation(context.Context, *RenewReservationRequest) (*RenewReservationReply, error)
+	EndReservation(context.Context, *EndReservationRequest) (*EndReservationReply, error)
+	ListReservations(context.Context, *ListReservationsRequest) (*ListReservationsReply, error)
 	mustEmbedUnimplementedMetaServer()
 }
 
@@ -608,6 +707,27 @@ func (UnimplementedMetaServer) RemoveServer(context.Context, *RemoveServerReques
 }
 func (UnimplementedMetaServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
+}
+func (UnimplementedMetaServer) ListClasses(context.Context, *ListClassesRequest) (*ListClassesReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListClasses not implemented")
+}
+func (UnimplementedMetaServer) SetClass(context.Context, *SetClassRequest) (*SetClassReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetClass not implemented")
+}
+func (UnimplementedMetaServer) RemoveClass(context.Context, *RemoveClassRequest) (*RemoveClassReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveClass not implemented")
+}
+func (UnimplementedMetaServer) Reserve(context.Context, *ReserveRequest) (*ReserveReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Reserve not implemented")
+}
+func (UnimplementedMetaServer) RenewReservation(context.Context, *RenewReservationRequest) (*RenewReservationReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RenewReservation not implemented")
+}
+func (UnimplementedMetaServer) EndReservation(context.Context, *EndReservationRequest) (*EndReservationReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndReservation not implemented")
+}
+func (UnimplementedMetaServer) ListReservations(context.Context, *ListReservationsRequest) (*ListReservationsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListReservations not implemented")
 }
 func (UnimplementedMetaServer) mustEmbedUnimplementedMetaServer() {}
 func (UnimplementedMetaServer) testEmbeddedByValue()              {}
@@ -1206,6 +1326,132 @@ func _Meta_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Meta_ListClasses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListClassesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).ListClasses(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_ListClasses_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).ListClasses(ctx, req.(*ListClassesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_SetClass_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetClassRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).SetClass(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_SetClass_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).SetClass(ctx, req.(*SetClassRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_RemoveClass_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveClassRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).RemoveClass(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_RemoveClass_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).RemoveClass(ctx, req.(*RemoveClassRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_Reserve_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReserveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).Reserve(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_Reserve_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).Reserve(ctx, req.(*ReserveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_RenewReservation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewReservationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).RenewReservation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_RenewReservation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).RenewReservation(ctx, req.(*RenewReservationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_EndReservation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndReservationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).EndReservation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_EndReservation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).EndReservation(ctx, req.(*EndReservationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_ListReservations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListReservationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).ListReservations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_ListReservations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).ListReservations(ctx, req.(*ListReservationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Meta_ServiceDesc is the grpc.ServiceDesc for Meta service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1340,6 +1586,34 @@ var Meta_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListEvents",
 			Handler:    _Meta_ListEvents_Handler,
+		},
+		{
+			MethodName: "ListClasses",
+			Handler:    _Meta_ListClasses_Handler,
+		},
+		{
+			MethodName: "SetClass",
+			Handler:    _Meta_SetClass_Handler,
+		},
+		{
+			MethodName: "RemoveClass",
+			Handler:    _Meta_RemoveClass_Handler,
+		},
+		{
+			MethodName: "Reserve",
+			Handler:    _Meta_Reserve_Handler,
+		},
+		{
+			MethodName: "RenewReservation",
+			Handler:    _Meta_RenewReservation_Handler,
+		},
+		{
+			MethodName: "EndReservation",
+			Handler:    _Meta_EndReservation_Handler,
+		},
+		{
+			MethodName: "ListReservations",
+			Handler:    _Meta_ListReservations_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -35,7 +35,7 @@ func (c *Core) checkFlow(f *flow) error {
 		return fmt.Errorf("I2: flow %v with %d queued is in limit: %v, in weight: %v", f.key, f.queue.n, in(byLimit), in(byWeight))
 	case in(byUrgency) != (in(byWeight) && c.classes[f.key.Class].params.Target > 0):
 		return fmt.Errorf("I2: flow %v is in weight: %v, in urgency: %v", f.key, in(byWeight), in(byUrgency))
-	case in(byReserve) != (backlog && !f.params.Reservation.isZero()):
+	case in(byReserve) != (backlog && !f.params.Reservation.IsZero()):
 		return fmt.Errorf("I2: flow %v with %d queued is in reserve: %v", f.key, f.queue.n, in(byReserve))
 	case off(byLimit, int64(f.limit.at())), off(byWeight, f.p), off(byUrgency, f.p), off(byReserve, int64(f.reserve.at())), in(byWeight) && f.p < c.virtual:
 		return fmt.Errorf("I3: flow %v has other keys than its tags R %v L %v P %d, virtual time %d", f.key, f.reserve.at(), f.limit.at(), f.p, c.virtual)

@@ -12,9 +12,9 @@ import (
 // SetFlow gave others. Work that is queued is served by the new ones at once.
 func (c *Core) SetClass(now time.Duration, cl layout.Class, p Params) error {
 	if err := p.Check(); err != nil {
-		return err
+		return errs.Wrap(err, "set class")
 	}
-	c.classes[cl].params = p.orDefaults()
+	c.classes[cl].params = orDefaults(p)
 	for _, f := range c.order {
 		if f.key.Class == cl {
 			c.adopt(now, f, c.ParamsOf(f.key))
@@ -28,13 +28,13 @@ func (c *Core) SetClass(now time.Duration, cl layout.Class, p Params) error {
 // reservation. Its Target is not used: targets belong to classes.
 func (c *Core) SetFlow(now time.Duration, k Key, p Params) error {
 	if err := p.Check(); err != nil {
-		return err
+		return errs.Wrap(err, "set class")
 	}
 	if _, known := c.own[k]; !known && len(c.own) >= c.opts.Flows {
 		return errs.New(errs.Overloaded, "set class", "%d tenants and classes have parameters of their own", len(c.own)).
 			WithHint("end reservations that are not used")
 	}
-	c.own[k] = p.orDefaults()
+	c.own[k] = orDefaults(p)
 	if f := c.flows[k]; f != nil {
 		c.adopt(now, f, c.own[k])
 	}

@@ -171,12 +171,12 @@ func (c *Core) place(now time.Duration, f *flow) {
 		}
 		return
 	}
-	if f.params.Reservation.isZero() {
+	if f.params.Reservation.IsZero() {
 		c.heaps[byReserve].drop(f)
 	} else {
 		c.heaps[byReserve].set(f, int64(f.reserve.at()))
 	}
-	if at := f.limit.at(); !f.params.Limit.isZero() && at > now {
+	if at := f.limit.at(); !f.params.Limit.IsZero() && at > now {
 		c.heaps[byWeight].drop(f)
 		c.heaps[byUrgency].drop(f)
 		c.heaps[byLimit].set(f, int64(at))
@@ -203,6 +203,7 @@ func (c *Core) Done(now time.Duration, r *Request, took time.Duration) {
 	smooth(&lat.usual, took)
 	c.width.done(r, took, lat.allowed(c.target, c.quick), lat)
 	if c.costs.done(now, c.width.now, r.Write, r.Bytes) {
+		c.stat.lessons, c.stat.taught = c.stat.lessons+1, now
 		c.retarget(now)
 	}
 }

@@ -81,6 +81,14 @@ type costs struct {
 // work is what completed of one kind and size in a lesson.
 type work struct{ ops, bytes float64 }
 
+// Capacity is what a device of that cost does in a second: of bytes in the longest
+// quanta, or of the smallest requests, each of reads or writes, whichever is slower.
+func (c Cost) Capacity() Rate {
+	quantum := max(c.ReadOp+c.ReadByte*MaxQuantum, c.WriteOp+c.WriteByte*MaxQuantum)
+	block := max(c.ReadOp+c.ReadByte*4096, c.WriteOp+c.WriteByte*4096)
+	return Rate{Bytes: int64(MaxQuantum * float64(time.Second) / max(1, quantum)), Ops: int64(float64(time.Second) / max(1, block))}
+}
+
 func newCosts(first Cost) costs {
 	c := costs{op: [2]float64{first.ReadOp, first.WriteOp}, byte: [2]float64{first.ReadByte, first.WriteByte}, since: -1}
 	for kind := range c.bent {

@@ -113,7 +113,7 @@ func (f *flow) charge(now time.Duration, r *Request, reserved bool, cost int64) 
 
 // earliest is when the limit lets the last request of the queue go, at best.
 func (f *flow) earliest(now time.Duration) time.Duration {
-	if f.params.Limit.isZero() {
+	if f.params.Limit.IsZero() {
 		return now
 	}
 	at := f.limit

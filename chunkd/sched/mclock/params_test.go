@@ -8,6 +8,7 @@ import (
 
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/qos"
 )
 
 func TestBadParametersAreRefused(t *testing.T) {
@@ -19,10 +20,10 @@ func TestBadParametersAreRefused(t *testing.T) {
 		{Params{Limit: Rate{Ops: -5}}, "limit of 0 bytes/s, -5"},
 		{Params{Reservation: Rate{Bytes: 2}, Limit: Rate{Bytes: 1}}, "below the reservation"},
 		{Params{Reservation: Rate{Ops: 2}, Limit: Rate{Ops: 1}}, "below the reservation"},
-		{Params{Limit: Rate{Bytes: 1 << 41}}, "make sense"},
+		{Params{Limit: Rate{Bytes: 1 << 51}}, "make sense"},
 		{Params{Reservation: Rate{Ops: 1 << 40}}, "make sense"},
 		{Params{Weight: -1}, "weight -1"},
-		{Params{Weight: MaxWeight + 1}, "weight 10001"},
+		{Params{Weight: qos.MaxWeight + 1}, "weight 10001"},
 		{Params{Target: -time.Second}, "latency target"},
 		{Params{Target: time.Nanosecond}, "latency target"},
 		{Params{Target: time.Hour}, "latency target"},

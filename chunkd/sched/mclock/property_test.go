@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"strake/internal/layout"
+	"strake/internal/qos"
 )
 
 // Classes of an administrator: no defaults beside weight 100.
@@ -105,10 +106,10 @@ func TestNobodyStarves(t *testing.T) {
 	large := &load{Key: flowOf(two, 1), bytes: 4096, depth: 512}
 	d := newDisk(t, Options{}, small, large).perOp(4000)
 	d.set(one, Params{Weight: 1})
-	d.set(two, Params{Weight: MaxWeight})
+	d.set(two, Params{Weight: qos.MaxWeight})
 	d.run(10 * time.Second)
 	if small.ops < 3 {
-		t.Errorf("weight 1 of %d got %d requests of 40000", MaxWeight, small.ops)
+		t.Errorf("weight 1 of %d got %d requests of 40000", qos.MaxWeight, small.ops)
 	}
 	d.set(one, Params{Weight: 100})
 	d.set(two, Params{Reservation: Rate{Ops: 10000}})

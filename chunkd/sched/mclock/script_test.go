@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"strake/internal/layout"
+	"strake/internal/qos"
 )
 
 // TestScripts explains the tags. Times are in ms; costs are fixed at 1 ms for a
@@ -44,7 +45,7 @@ func (s *script) step(t *testing.T, d *datadriven.TestData) string {
 	var out strings.Builder
 	switch d.Cmd {
 	case "class":
-		p := Params{Reservation: Rate{int64(arg("reserve-bytes", 0)), int64(arg("reserve", 0))}, Limit: Rate{0, int64(arg("limit", 0))}, Weight: arg("weight", 0)}
+		p := Params{Reservation: Rate{Bytes: int64(arg("reserve-bytes", 0)), Ops: int64(arg("reserve", 0))}, Limit: Rate{Ops: int64(arg("limit", 0))}, Weight: arg("weight", 0)}
 		if err := s.core.SetClass(now, layout.Class(arg("id", 0)), p); err != nil {
 			return err.Error() + "\n"
 		}
@@ -109,13 +110,13 @@ func (s *script) tags(now time.Duration, out *strings.Builder) {
 		tell := func(name string, at time.Duration) {
 			fmt.Fprintf(out, ", %s %v", name, at.Round(10*time.Microsecond))
 		}
-		if !f.params.Reservation.isZero() {
+		if !f.params.Reservation.IsZero() {
 			tell("R", f.reserve.at()+s.core.behind)
 		}
-		if !f.params.Limit.isZero() {
+		if !f.params.Limit.IsZero() {
 			tell("L", f.limit.at())
 		}
-		tell("P", time.Duration(f.p/weightScale*defaultWeight))
+		tell("P", time.Duration(f.p/weightScale*qos.DefaultWeight))
 		fmt.Fprintln(out)
 	}
 }

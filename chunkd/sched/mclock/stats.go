@@ -76,6 +76,7 @@ type FlowStats struct {
 	Waiting, Running      int
 	AtGate                int
 	HeldBytes             int64
+	QueuedBytes           int64
 	Queue, Service        Histogram
 }
 
@@ -85,12 +86,18 @@ type Stats struct {
 	Quantum                 [2]int // of reads and writes
 	Target                  time.Duration
 	Cost                    Cost
-	Refused                 uint64 // because there were too many flows
+	Lessons                 uint64        // that Cost was learnt from, while the device was saturated
+	Taught                  time.Duration // when the last one ended, in the core's time
+	LessonAge               time.Duration // since then; the shell's to fill in
+	Refused                 uint64        // because there were too many flows
 	Flows                   []FlowStats
 }
 
 // coreStat and flowStat are the counters behind Stats.
-type coreStat struct{ refused uint64 }
+type coreStat struct {
+	refused, lessons uint64
+	taught           time.Duration
+}
 
 type flowStat struct {
 	reads, writes, readBytes, wroteBytes uint64
@@ -125,12 +132,13 @@ func (f *flow) throttled(now time.Duration, yes bool) {
 // Stats gives a copy of all figures, flows in the order in which they came.
 func (c *Core) Stats() Stats {
 	s := Stats{Width: c.width.now, Running: c.running, Waiting: c.waiting, Quantum: c.quanta, Target: c.target, Cost: c.costs.line(),
+		Lessons: c.stat.lessons, Taught: c.stat.taught,
 		Refused: c.stat.refused, Flows: make([]FlowStats, 0, len(c.order))}
 	for _, f := range c.order {
 		t := &f.stat
 		s.Flows = append(s.Flows, FlowStats{Key: f.key, Params: f.params, Reads: t.reads, Writes: t.writes, ReadBytes: t.readBytes,
 			WroteBytes: t.wroteBytes, Reserved: t.reserved, Late: t.late, Refused: t.refused, Gated: t.gated, Throttled: t.throttled,
-			DeviceTime: t.deviceTime, Waiting: f.queue.n, Running: f.running, AtGate: f.gate.n, HeldBytes: f.held,
+			DeviceTime: t.deviceTime, Waiting: f.queue.n, Running: f.running, AtGate: f.gate.n, HeldBytes: f.held, QueuedBytes: f.queuedBytes,
 			Queue: t.queue, Service: t.service})
 	}
 	return s
@@ -145,5 +153,5 @@ func (c *Core) Free(now time.Duration, k Key) bool {
 		return false
 	}
 	f := c.flows[k]
-	return f == nil || f.params.Limit.isZero() || f.limit.at() <= now
+	return f == nil || f.params.Limit.IsZero() || f.limit.at() <= now
 }

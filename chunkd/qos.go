@@ -1,0 +1,161 @@
+package chunkd
+
+import (
+	"time"
+
+	"strake/chunkd/sched/mclock"
+	"strake/chunkd/server"
+	"strake/internal/layout"
+	"strake/internal/qos"
+	"strake/proto/pb"
+)
+
+// classes keeps the devices' schedulers at what the metadata leader says of classes
+// and of each device's part of cell-wide figures, and tells the leader what each
+// device is asked for. It is used by the heartbeats' goroutine alone.
+type classes struct {
+	plane   *server.Server
+	version uint64                     // of known
+	known   map[layout.Class]qos.Class // as the leader said; empty: as built in
+	set     map[classOn]qos.Params     // what schedulers have, where it is not built in
+	before  map[classOn]done           // at the last heartbeat
+	peaks   map[layout.DeviceID]peak
+	at      time.Time // of the last heartbeat
+}
+
+type classOn struct {
+	device layout.DeviceID
+	class  layout.Class
+}
+
+// done is what a class's work on a device adds up to.
+type done struct{ served, waiting qos.Rate }
+
+// peak is the most that a device did in a second, and when.
+type peak struct {
+	rate qos.Rate
+	at   time.Time
+}
+
+func newClasses(plane *server.Server) *classes {
+	return &classes{plane: plane, known: map[layout.Class]qos.Class{}, set: map[classOn]qos.Params{}, before: map[classOn]done{}, peaks: map[layout.DeviceID]peak{}}
+}
+
+// report fills in what the leader is told.
+func (c *classes) report(r *pb.HeartbeatRequest, now time.Time) {
+	r.QosVersion = c.version
+	seconds := now.Sub(c.at).Seconds()
+	first := c.at.IsZero()
+	c.at = now
+	for _, d := range c.plane.Stats() {
+		sums := map[layout.Class]done{}
+		for _, f := range d.Flows {
+			s := sums[f.Class]
+			s.served.Bytes += int64(f.ReadBytes + f.WroteBytes)
+			s.served.Ops += int64(f.Reads + f.Writes)
+			s.waiting.Bytes += f.QueuedBytes + f.HeldBytes
+			s.waiting.Ops += int64(f.Waiting + f.AtGate)
+			sums[f.Class] = s
+		}
+		var total qos.Rate
+		for class, s := range sums {
+			k := classOn{d.Device, class}
+			was := c.before[k]
+			c.before[k] = s
+			if first || seconds <= 0 {
+				continue
+			}
+			served := qos.Rate{Bytes: perSecond(s.served.Bytes-was.served.Bytes, seconds), Ops: perSecond(s.served.Ops-was.served.Ops, seconds)}
+			total.Bytes, total.Ops = total.Bytes+served.Bytes, total.Ops+served.Ops
+			r.Demands = append(r.Demands, &pb.ClassDemand{Device: uint64(d.Device), Class: uint32(class), Served: rateOut(served),
+				Wanted: &pb.Rate{Bytes: served.Bytes + perSecond(s.waiting.Bytes, seconds), Ops: served.Ops + perSecond(s.waiting.Ops, seconds)}})
+		}
+		if capacity := c.capacity(d, total, now); capacity != nil {
+			r.Capacities = append(r.Capacities, capacity)
+		}
+	}
+}
+
+func perSecond(n int64, seconds float64) int64 { return int64(float64(max(0, n)) / seconds) }
+
+func rateOut(r qos.Rate) *pb.Rate { return &pb.Rate{Bytes: r.Bytes, Ops: r.Ops} }
+
+// capacity is what a device was measured to do: by its scheduler while it was
+// saturated, else the most that it did in a second. nil: it did nothing yet.
+func (c *classes) capacity(d server.DeviceStats, total qos.Rate, now time.Time) *pb.DeviceCapacity {
+	p := c.peaks[d.Device]
+	if total.Bytes > p.rate.Bytes || total.Ops > p.rate.Ops {
+		p = peak{qos.Rate{Bytes: max(p.rate.Bytes, total.Bytes), Ops: max(p.rate.Ops, total.Ops)}, now}
+		c.peaks[d.Device] = p
+	}
+	out := &pb.DeviceCapacity{Device: uint64(d.Device), Rate: rateOut(p.rate), How: "peak"}
+	if !p.at.IsZero() {
+		out.AgeS = uint64(now.Sub(p.at).Seconds())
+	}
+	if d.Lessons > 0 {
+		rate := d.Cost.Capacity()
+		out.Rate, out.How, out.AgeS = rateOut(qos.Rate{Bytes: max(p.rate.Bytes, rate.Bytes), Ops: max(p.rate.Ops, rate.Ops)}), "scheduler", uint64(d.LessonAge.Seconds())
+	}
+	if out.Rate.Bytes == 0 && out.Rate.Ops == 0 {
+		return nil
+	}
+	return out
+}
+
+// learn takes in what the leader said and changes the schedulers that have another
+// figure.
+func (c *classes) learn(r *pb.HeartbeatReply) error {
+	if r.QosVersion != c.version {
+		c.known = map[layout.Class]qos.Class{}
+		for _, p := range r.Classes {
+			if p.Number > 0 && p.Number <= 255 {
+				c.known[layout.Class(p.Number)] = classIn(p)
+			}
+		}
+		c.version = r.QosVersion
+	}
+	want := map[classOn]qos.Params{}
+	for _, d := range c.plane.Stats() {
+		for number, class := range c.known {
+			p := class.Params
+			p.Reservation, p.Limit = qos.Rate{}, qos.Rate{} // a device's part comes as its share
+			want[classOn{d.Device, number}] = p
+		}
+	}
+	for _, s := range r.Shares {
+		k := classOn{layout.DeviceID(s.Device), layout.Class(s.Class)}
+		p, ok := want[k]
+		if !ok {
+			p = qos.Defaults(k.class)
+		}
+		p.Reservation, p.Limit = rateIn(s.Reservation), rateIn(s.Limit)
+		want[k] = p
+	}
+	return c.apply(want)
+}
+
+// apply sets what differs, and puts back what nobody says any more.
+func (c *classes) apply(want map[classOn]qos.Params) error {
+	for k := range c.set {
+		if _, ok := want[k]; !ok {
+			want[k] = qos.Defaults(k.class)
+		}
+	}
+	for k, p := range want {
+		if was, ok := c.set[k]; ok && was == p || !ok && p == qos.Defaults(k.class) {
+			continue
+		}
+		if err := c.plane.SetDeviceClass(k.device, k.class, p); err != nil {
+			return err
+		}
+		c.set[k] = p
+	}
+	return nil
+}
+
+func rateIn(r *pb.Rate) mclock.Rate { return mclock.Rate{Bytes: r.GetBytes(), Ops: r.GetOps()} }
+
+func classIn(p *pb.QosClass) qos.Class {
+	return qos.Class{Number: layout.Class(p.Number), Name: p.Name, SLO: qos.SLO{P99: time.Duration(p.SloNs), Bytes: p.SloBytes},
+		Params: qos.Params{Reservation: rateIn(p.Reservation), Limit: rateIn(p.Limit), Weight: int(p.Weight), Target: time.Duration(p.TargetNs)}}
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+
+	"strake/internal/errs"
+	"strake/internal/layout"
+	"strake/internal/qos"
+	"strake/meta/state"
+	"strake/proto/pb"
+)
+
+// ListClasses implements pb.MetaServer.
+func (s *Server) ListClasses(ctx context.Context, _ *pb.ListClassesRequest) (*pb.ListClassesReply, error) {
+	view, err := s.fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ListClassesReply{Classes: classesOut(view), Version: view.QoSChanged()}, nil
+}
+
+// SetClass implements pb.MetaServer.
+func (s *Server) SetClass(ctx context.Context, r *pb.SetClassRequest) (*pb.SetClassReply, error) {
+	record, err := classRecordIn(r.GetClass())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.do(ctx, state.SetClass{ID: state.CommandID(r.GetCommand()), Class: record, Add: r.GetAdd(), Seen: r.GetClass().GetChanged()}); err != nil {
+		return nil, err
+	}
+	now, err := s.machine.View().ClassByName(record.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.SetClassReply{Class: classOut(now)}, nil
+}
+
+// RemoveClass implements pb.MetaServer.
+func (s *Server) RemoveClass(ctx context.Context, r *pb.RemoveClassRequest) (*pb.RemoveClassReply, error) {
+	return &pb.RemoveClassReply{}, s.do(ctx, state.RemoveClass{ID: state.CommandID(r.GetCommand()), Name: r.GetName()})
+}
+
+func classRecordIn(c *pb.QosClass) (state.ClassRecord, error) {
+	number, err := classIn(c.GetNumber())
+	if err != nil {
+		return state.ClassRecord{}, err
+	}
+	return state.ClassRecord{Number: number, Name: c.GetName(), ReservedBytes: c.GetReservation().GetBytes(), ReservedOps: c.GetReservation().GetOps(),
+		LimitBytes: c.GetLimit().GetBytes(), LimitOps: c.GetLimit().GetOps(), Weight: c.GetWeight(), TargetNs: c.GetTargetNs(),
+		SLONs: c.GetSloNs(), SLOBytes: c.GetSloBytes()}, nil
+}
+
+func classOut(r state.ClassRecord) *pb.QosClass {
+	return &pb.QosClass{Number: uint32(r.Number), Name: r.Name, Reservation: &pb.Rate{Bytes: r.ReservedBytes, Ops: r.ReservedOps},
+		Limit: &pb.Rate{Bytes: r.LimitBytes, Ops: r.LimitOps}, Weight: r.Weight, TargetNs: r.TargetNs, SloNs: r.SLONs, SloBytes: r.SLOBytes,
+		Changed: r.Changed, Builtin: qos.IsBuiltin(r.Number)}
+}
+
+func classesOut(view *state.View) (list []*pb.QosClass) {
+	for _, r := range view.Classes() {
+		list = append(list, classOut(r))
+	}
+	return list
+}
+
+// qosHeartbeat takes in what a server's devices do, and tells it what classes there
+// are, when that changed, and its devices' parts.
+func (s *Server) qosHeartbeat(view *state.View, srv *state.Server, r *pb.HeartbeatRequest, reply *pb.HeartbeatReply) {
+	s.qos.heard(srv.Devices, r)
+	if reply.QosVersion = view.QoSChanged(); reply.QosVersion != r.GetQosVersion() {
+		reply.Classes = classesOut(view)
+	}
+	reply.Shares = s.qos.of(srv.Devices)
+}
+
+// tickQoS divides cell-wide figures by demand and ends reservations whose time is
+// over.
+func (s *Server) tickQoS(ctx context.Context) {
+	view := s.machine.View()
+	var devices []layout.DeviceID
+	for _, d := range view.Devices() {
+		if d.State != state.DeviceDead && d.State != state.DeviceDown && s.alive.up(d.Server) {
+			devices = append(devices, d.ID)
+		}
+	}
+	s.qos.divide(reservedClasses(view), devices)
+	for _, r := range view.Reservations() {
+		if s.qos.left(r) > 0 {
+			continue
+		}
+		err := s.do(ctx, state.EndReservation{Job: r.Job, Renewed: r.Renewed})
+		if kind := errs.KindOf(err); err != nil && kind != errs.NotFound && kind != errs.Conflict && ctx.Err() == nil {
+			s.log.Warn("reservation not ended", "job", r.Job, "err", err)
+		}
+	}
+}
+
+// reservedClasses gives the classes with what jobs reserved in them on top. A limit
+// below that gives way: what was admitted is kept.
+func reservedClasses(view *state.View) (list []qos.Class) {
+	sums := map[layout.Class]qos.Rate{}
+	for _, r := range view.Reservations() {
+		sums[r.Class] = plus(sums[r.Class], qos.Rate{Bytes: r.Bytes, Ops: r.Ops})
+	}
+	for _, record := range view.Classes() {
+		c := record.Class()
+		c.Params.Reservation = plus(c.Params.Reservation, sums[c.Number])
+		atLeast := func(limit *int64, reserved int64) {
+			if *limit > 0 {
+				*limit = max(*limit, reserved)
+			}
+		}
+		atLeast(&c.Params.Limit.Bytes, c.Params.Reservation.Bytes)
+		atLeast(&c.Params.Limit.Ops, c.Params.Reservation.Ops)
+		list = append(list, c)
+	}
+	return list
+}
