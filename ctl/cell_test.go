@@ -43,11 +43,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatalf("exit %d, %s%s", code, out, bad)
 	}
 	long := strings.Repeat("x", 64)
-	cases := []struct {
-		args string // without --cell
-		kind string
-		want string // in message or hint
-	}{
+	refusedAll(t, cell, []refusal{
 		{"volume create --size 1GiB ''", "invalid-argument", "volume name is empty"},
 		{"volume create --size 1GiB " + long, "invalid-argument", "64 characters, at most 63"},
 		{"volume create --size 1GiB t/" + long, "invalid-argument", "64 characters, at most 63"},
@@ -84,6 +80,41 @@ func TestRefusals(t *testing.T) {
 		{"volume export taken - --bytes 2MiB", "out-of-range", "past the volume's end"},
 		{"volume export taken - --offset 2MiB", "out-of-range", ": 0 bytes at 2097152 are past the volume's end"},
 		{"volume export taken " + file, "already-exists", "--force"},
+		{"status --cell nowhere", "invalid-argument", "no HOST:PORT"},
+		{"meta rm 127.0.0.1:1", "not-found", "127.0.0.1:1"},
+	})
+}
+
+// refusal is what a command line is refused with.
+type refusal struct {
+	args string // without --cell
+	kind string
+	want string // in message or hint
+}
+
+func refusedAll(t *testing.T, cell string, cases []refusal) {
+	t.Helper()
+	for _, c := range cases {
+		args := strings.Fields(c.args)
+		for i, arg := range args {
+			args[i] = strings.Trim(arg, "'")
+		}
+		out, bad, code := run(append([]string{"--cell", cell, "-o", "json"}, args...)...)
+		var f failure
+		if err := json.Unmarshal([]byte(bad), &f); err != nil || code != exitFailed || out != "" {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", c.args, code, out, bad)
+			continue
+		}
+		if f.Error.Kind != c.kind || !strings.Contains(f.Error.Message+" "+f.Error.Hint, c.want) {
+			t.Errorf("%s: got %+v, want %s and %q", c.args, f.Error, c.kind, c.want)
+		}
+	}
+}
+
+// TestRefusalsOfClassesAndReservations: figures that can't be meant, names that are
+// not there, what the cell can't keep.
+func TestRefusalsOfClassesAndReservations(t *testing.T) {
+	refusedAll(t, devTest(t, 2), []refusal{
 		{"class show nobody", "not-found", "inference, training"},
 		{"class set nobody --weight 3", "not-found", "nobody"},
 		{"class set inference --weight -4", "invalid-argument", "weight -1"},
@@ -105,24 +136,7 @@ func TestRefusals(t *testing.T) {
 		{"reserve show job", "not-found", "reserve ls"},
 		{"reserve renew job", "not-found", "reserve ls"},
 		{"reserve rm job", "not-found", "reserve ls"},
-		{"status --cell nowhere", "invalid-argument", "no HOST:PORT"},
-		{"meta rm 127.0.0.1:1", "not-found", "127.0.0.1:1"},
-	}
-	for _, c := range cases {
-		args := strings.Fields(c.args)
-		for i, arg := range args {
-			args[i] = strings.Trim(arg, "'")
-		}
-		out, bad, code := run(append([]string{"--cell", cell, "-o", "json"}, args...)...)
-		var f failure
-		if err := json.Unmarshal([]byte(bad), &f); err != nil || code != exitFailed || out != "" {
-			t.Errorf("%s: exit %d, stdout %q, stderr %q", c.args, code, out, bad)
-			continue
-		}
-		if f.Error.Kind != c.kind || !strings.Contains(f.Error.Message+" "+f.Error.Hint, c.want) {
-			t.Errorf("%s: got %+v, want %s and %q", c.args, f.Error, c.kind, c.want)
-		}
-	}
+	})
 }
 
 // TestCellThatIsNotThereIsNamedWithin5Seconds: one address refuses, another takes the
