@@ -3,7 +3,9 @@ package server
 import (
 	"strake/chunkd/store"
 	"strake/internal/errs"
+	"strake/internal/layout"
 	"strake/proto/frame"
+	"strake/proto/stripe"
 )
 
 // append stores one unit. Appends of a connection are stored in the order in
@@ -120,6 +122,19 @@ func (c *conn) payload(r *request, keep bool) error {
 		return err
 	}
 	r.held = c.srv.pool.get(n)
-	r.unit.Payload = r.held.bytes[:n]
-	return c.in.readFull(r.unit.Payload)
+	r.unit.Payload, r.sums = r.held.bytes[:n], r.sums[:0]
+	if err := c.in.readFull(r.unit.Payload, r.sumWork); err != nil {
+		return err
+	}
+	r.unit.Sums = r.sums
+	return nil
+}
+
+// sumUp takes the checksums of the blocks that p, the payload as far as it has
+// come, has more of than before: right after the copy from the socket they are in
+// the processor's cache, a mebibyte later they are not.
+func (r *request) sumUp(p []byte) {
+	for at := len(r.sums) * layout.BlockSize; at+layout.BlockSize <= len(p); at += layout.BlockSize {
+		r.sums = append(r.sums, stripe.BlockCRC(p[at:at+layout.BlockSize]))
+	}
 }

@@ -16,6 +16,9 @@ const (
 	// smallLen is the buffer that every connection has; it holds the requests of
 	// a client that sends small ones one at a time.
 	smallLen = 512
+	// receiveStep is how much of a large payload is received at a time: what a
+	// processor's cache holds, see request.sumUp.
+	receiveStep = 256 << 10
 	// linger is how long a quiet connection keeps a pooled buffer.
 	linger = time.Second
 )
@@ -151,12 +154,15 @@ func (in *input) stop() {
 }
 
 // readFull fills p, first with what is buffered, then straight from the socket.
-func (in *input) readFull(p []byte) error {
+// grown is told of what p holds so far, each time that it is more.
+func (in *input) readFull(p []byte, grown func(p []byte)) error {
 	n := copy(p, in.buffered())
 	in.consume(n)
+	grown(p[:n])
 	for n < len(p) {
-		m, err := in.read(p[n:])
+		m, err := in.read(p[n:min(len(p), n+receiveStep)])
 		n += m
+		grown(p[:n])
 		if m == 0 && err != nil {
 			if err == io.EOF {
 				return io.ErrUnexpectedEOF

@@ -29,6 +29,7 @@ type request struct {
 	held        *buffer // that the unit's payload is in, when it is not in the input
 	header      []byte  // copy of the unit's header, for the lane
 	unit        store.Append
+	sums        []uint32 // of the unit's blocks
 	listed      frame.ListBody
 	crcs        []uint32
 	pieces      []piece
@@ -39,11 +40,12 @@ type request struct {
 
 	// Work for the scheduler, made once so that no call of it allocates.
 	readWork, storeWork func()
+	sumWork             func(p []byte)
 }
 
 func newRequest() *request {
 	r := &request{}
-	r.readWork, r.storeWork = r.readPart, r.storeUnit
+	r.readWork, r.storeWork, r.sumWork = r.readPart, r.storeUnit, r.sumUp
 	return r
 }
 

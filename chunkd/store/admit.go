@@ -152,7 +152,7 @@ func (s *Store) fitsIndex(key layout.ShardKey, header []byte, e *entry) (repeat 
 // sameHeader tells whether an entry's header equals another: with its CRCs equal,
 // so is the unit.
 func (s *Store) sameHeader(e *entry, header []byte) error {
-	if e.state != logged {
+	if e.inMemory() {
 		_, err := sameBytes(e.headerBytes(), header)
 		return err
 	}

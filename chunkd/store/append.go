@@ -9,10 +9,6 @@ import (
 	"strake/proto/stripe"
 )
 
-// writebackFrom is the size of a unit, in bytes, from which the device is asked to
-// begin writing at once, so that the next sync finds less to do.
-const writebackFrom = 256 << 10
-
 // Append stores one unit and its stripe header. It is durable after the next
 // Sync of the shard in the same incarnation (at once with Durable). Units of a
 // shard may come in any order, at the same time; an equal repeat succeeds.
@@ -72,15 +68,25 @@ func (s *Store) checkHeader(a *Append) (*stripe.Header, error) {
 		return nil, errs.New(errs.Corrupt, "", "the header is of shard %v", key)
 	case h.Epoch != a.Epoch:
 		return nil, errs.New(errs.InvalidArgument, "", "the header is of epoch %d, the append of %d", h.Epoch, a.Epoch)
+	case len(a.Sums) > 0 && len(a.Sums) != len(a.Payload)/layout.BlockSize:
+		return nil, errs.New(errs.InvalidArgument, "", "%d checksums for %d bytes", len(a.Sums), len(a.Payload))
 	case len(a.Payload) != int(h.Shape.Unit):
 		return nil, errs.New(errs.Corrupt, "", "payload of %d bytes, the header says %d", len(a.Payload), h.Shape.Unit)
 	}
 	for i, want := range h.UnitCRCs(h.Shard) {
-		if stripe.BlockCRC(a.Payload[i*layout.BlockSize:(i+1)*layout.BlockSize]) != want {
+		if a.sum(i) != want {
 			return nil, errs.New(errs.Corrupt, "", "stripe %d: block %d of the payload: checksum differs", h.Seq, i)
 		}
 	}
 	return h, nil
+}
+
+// sum is the checksum of a block of the payload.
+func (a *Append) sum(block int) uint32 {
+	if len(a.Sums) > 0 {
+		return a.Sums[block]
+	}
+	return stripe.BlockCRC(a.Payload[block*layout.BlockSize : (block+1)*layout.BlockSize])
 }
 
 // appendSmall keeps the unit in memory until the next sync writes it to the log.
@@ -115,10 +121,7 @@ func (s *Store) appendLarge(sh *shard, a *Append, h *stripe.Header) error {
 	if repeat || err != nil {
 		return err
 	}
-	_, err = file.WriteAt(a.Payload, int64(h.Offset))
-	if err == nil && len(a.Payload) >= writebackFrom {
-		err = file.StartWriteback(int64(h.Offset), int64(len(a.Payload)))
-	}
+	_, err = file.WriteDirect(a.Payload, int64(h.Offset), false)
 	if err != nil {
 		// What arrived of it must not be read: no stripe covers it.
 		_ = file.PunchHole(int64(h.Offset), int64(h.Shape.Unit))

@@ -105,10 +105,10 @@ func (s *Store) coverEntries(sh *shard, from, to layout.ShardOffset, visit func(
 	for i := sh.firstAt(from); i < len(sh.entries) && sh.entries[i].offset < to; i++ {
 		switch e := &sh.entries[i]; {
 		case e.unit == 0 || e.state == writing:
-		case e.state == logged:
-			inLog = append(inLog, *e)
-		default:
+		case e.inMemory():
 			headers = append(headers, slices.Clone(e.headerBytes()))
+		default:
+			inLog = append(inLog, *e)
 		}
 	}
 	sh.mu.Unlock()

@@ -101,10 +101,7 @@ func (s *Store) forget(sh *shard) {
 	defer sh.mu.Unlock()
 	sh.gone = true
 	sh.drop(func(e *entry) bool {
-		if e.record != nil {
-			s.pending.Add(-e.record.length())
-			s.pool.put(e.record)
-		}
+		s.giveBack(e)
 		return true
 	})
 	if sh.dirty != nil {

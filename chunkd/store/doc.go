@@ -7,13 +7,14 @@
 //
 // # Where a unit is
 //
-// A large unit is written to the shard's data file at once, into the page cache;
-// Sync makes the file durable, then writes the records, in one synced index
-// batch. A small unit waits in memory; Sync writes all that wait, of whatever
-// shard, to the append log in one write with one fdatasync. That record is the
-// truth, and needs no index write. In the background, when a log file is full,
-// its units are moved: data files written, fdatasync, one synced index batch,
-// and only then is the log file free for use again.
+// A large unit is written to the shard's data file at once, past the page cache
+// where that can be; Sync makes the file durable, then writes the records, in one
+// synced index batch. A small unit waits in memory; Sync writes all that wait, of
+// whatever shard, to the append log in one write that is durable when it returns.
+// That record is the truth, and needs no index write. In the background, when a
+// log file is full, its units are moved, out of memory: data files written,
+// fdatasync, one synced index batch, and only then is the log file free for use
+// again, and the memory.
 //
 //	            Append         Sync                          move
 //	large  ---> data file ---> fdatasync, record in index

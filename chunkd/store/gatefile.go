@@ -56,6 +56,18 @@ func (f *gateFile) WritevAt(bufs [][]byte, off int64) (int, error) {
 	return n, err
 }
 
+func (f *gateFile) WriteDirect(p []byte, off int64, durable bool) (int, error) {
+	if sunk, err := f.gate.sunk(); sunk {
+		return 0, err
+	}
+	n, err := f.File.WriteDirect(p, off, durable)
+	f.gate.dev.written[f.gate.kind].Add(uint64(n))
+	if durable {
+		err = f.gate.dev.synced(err)
+	}
+	return n, err
+}
+
 func (f *gateFile) Sync() error {
 	if sunk, err := f.gate.sunk(); sunk {
 		return err

@@ -64,8 +64,11 @@ func (sh *shard) loggedFrom(from layout.Seq) []entry {
 	defer sh.mu.Unlock()
 	var list []entry
 	for i := range sh.entries {
-		if e := &sh.entries[i]; e.state == logged && e.seq >= from {
-			list = append(list, *e)
+		if e := sh.entries[i]; e.state == logged && e.seq >= from {
+			if e.record != nil { // its memory is used again after the move
+				e.large, e.record = slices.Clone(e.record.header()), nil
+			}
+			list = append(list, e)
 		}
 	}
 	return list
@@ -100,7 +103,10 @@ func (l *lister) fromLog(ok bool, v *format.View, it Iterator) (stillOK, more bo
 	if ok && e.seq == v.Seq {
 		ok = it.Next() // in both
 	}
-	header, err := l.store.loggedHeader(l.sh, e)
+	header := e.large
+	if header == nil {
+		header, err = l.store.loggedHeader(l.sh, e)
+	}
 	if err == nil && header == nil {
 		header, err = l.store.indexedHeader(l.ref.ShardKey, e)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"math/bits"
 	"sync"
 
 	"strake/chunkd/format"
@@ -61,6 +62,7 @@ type appendLog struct {
 	// writeMu is held across the write and its sync, on purpose: while one group
 	// is written the next forms in waiting.
 	writeMu sync.Mutex
+	buf     []byte // guarded by writeMu: the batch that is written
 
 	mu       sync.Mutex // guards all below
 	freed    sync.Cond  // a file became free, or the move failed
@@ -178,14 +180,14 @@ func (l *appendLog) waitForMove() error {
 	return l.moveErr
 }
 
-// batch writes and syncs as many records as fit into f at pos. A failed write
-// latches: which LSNs are on the disk is then unknown, and the files were
-// written before, so that a disk that is merely full can't fail here.
+// batch writes and syncs as many records as fit into f at pos, in one call. A
+// failed write latches: which LSNs are on the disk is then unknown, and the files
+// were written before, so that a disk that is merely full can't fail here.
 func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error) {
-	first, end := l.next, pos
-	bufs := make([][]byte, 0, len(records))
-	for _, r := range records {
-		if n := r.length(); end+n > f.size {
+	first, end, n := l.next, pos, 0
+	for ; n < len(records); n++ {
+		r := records[n]
+		if most := end + r.length(); most > f.size || n > 0 && most-pos > maxRun {
 			break
 		}
 		r.head.LSN, r.head.First = l.next, first
@@ -193,16 +195,26 @@ func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error)
 		r.pos = end
 		l.next++
 		end += r.length()
-		bufs = append(bufs, r.bytes)
 	}
-	if _, err := f.file.WritevAt(bufs, pos); err != nil {
+	whole := l.laidOut(records[:n], (end-pos+format.LogAlign-1)&^(format.LogAlign-1))
+	if _, err := f.file.WriteDirect(whole, pos, true); err != nil {
 		return 0, l.dev.fail(fmt.Errorf("write log: %w", err))
 	}
-	if err := f.file.Sync(); err != nil {
-		return 0, err
+	l.settled(f, pos+int64(len(whole)), records[:n])
+	return n, nil
+}
+
+// laidOut puts a batch together as it will stand in the log, padded to length.
+func (l *appendLog) laidOut(records []*record, length int64) []byte {
+	if int64(len(l.buf)) < length {
+		l.buf = vfs.AlignedBytes(1 << bits.Len64(uint64(length-1)))
 	}
-	l.settled(f, (end+format.LogAlign-1)&^(format.LogAlign-1), records[:len(bufs)])
-	return len(bufs), nil
+	at := 0
+	for _, r := range records {
+		at += copy(l.buf[at:], r.bytes)
+	}
+	clear(l.buf[at:length])
+	return l.buf[:length]
 }
 
 func (l *appendLog) settled(f *logFile, end int64, records []*record) {

@@ -7,7 +7,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"strake/chunkd/format"
-	"strake/internal/errs"
 	"strake/internal/layout"
 )
 
@@ -88,7 +87,6 @@ func (s *Store) moveFile(f *logFile) (freed bool, err error) {
 		return cmp.Or(cmp.Compare(a.ref.Segment, b.ref.Segment), cmp.Compare(a.ref.Shard, b.ref.Shard),
 			cmp.Compare(a.ref.Generation, b.ref.Generation), cmp.Compare(a.offset, b.offset), cmp.Compare(a.seq, b.seq))
 	})
-	bytes := s.readWhole(f)
 	b, freed := s.batch(), true
 	var moves []shardMove
 	defer func() {
@@ -113,7 +111,7 @@ func (s *Store) moveFile(f *logFile) (freed bool, err error) {
 			continue
 		}
 		moves = append(moves, shardMove{sh: sh, entries: sh.loggedIn(f)})
-		if err := s.moveShard(&moves[len(moves)-1], bytes, b); err != nil {
+		if err := s.moveShard(&moves[len(moves)-1], b); err != nil {
 			_ = b.Close()
 			return false, err
 		}
@@ -130,7 +128,7 @@ type shardMove struct {
 
 // moveShard writes a shard's units to its data file, syncs it, and adds their
 // records to the batch. A record that can't be read any more becomes a doubt.
-func (s *Store) moveShard(m *shardMove, log []byte, b *pebble.Batch) error {
+func (s *Store) moveShard(m *shardMove, b *pebble.Batch) error {
 	if len(m.entries) == 0 {
 		return nil
 	}
@@ -139,9 +137,10 @@ func (s *Store) moveShard(m *shardMove, log []byte, b *pebble.Batch) error {
 		return err
 	}
 	defer s.files.release(file)
+	w := runs{file: file, buf: &s.moveBuf}
 	for i := range m.entries {
 		e := &m.entries[i]
-		header, payload, err := s.loggedRecord(e, log)
+		header, payload, err := s.smallUnit(e)
 		if err != nil {
 			m.lost = append(m.lost, *e)
 			if err := s.putDoubt(m.sh, b, e, err); err != nil {
@@ -149,12 +148,15 @@ func (s *Store) moveShard(m *shardMove, log []byte, b *pebble.Batch) error {
 			}
 			continue
 		}
-		if _, err := file.WriteAt(payload, int64(e.offset)); err != nil {
+		if err := w.add(int64(e.offset), payload); err != nil {
 			return err
 		}
 		if err := b.Set(format.AppendStripeKey(nil, format.KindStripe, m.sh.ref.ShardKey, e.offset, e.seq), header, nil); err != nil {
 			return err
 		}
+	}
+	if err := w.flush(); err != nil {
+		return err
 	}
 	return file.Sync()
 }
@@ -199,33 +201,12 @@ func (s *Store) putDoubt(sh *shard, b *pebble.Batch, e *entry, cause error) erro
 	return b.Set(format.AppendStripeKey(nil, format.KindDoubt, sh.ref.ShardKey, e.offset, e.seq), format.AppendDoubt(nil, e.unit), nil)
 }
 
-// readWhole reads a log file up to its end in one go; nil when that fails, and
-// the records are then read one by one.
-func (s *Store) readWhole(f *logFile) []byte {
-	end := s.log.endOf(f)
-	if int64(cap(s.moveBuf)) < end {
-		s.moveBuf = make([]byte, f.size)
+// smallUnit gives a small entry's header and unit, from memory or from the log.
+func (s *Store) smallUnit(e *entry) (header, payload []byte, err error) {
+	if e.record != nil {
+		return e.record.header(), e.record.payload(), nil
 	}
-	b := s.moveBuf[:end]
-	if _, err := f.file.ReadAt(b, 0); err != nil {
-		return nil
-	}
-	return b
-}
-
-// loggedRecord gives a logged entry's header and unit, from a copy of its log
-// file when there is one.
-func (s *Store) loggedRecord(e *entry, log []byte) (header, payload []byte, err error) {
-	n := format.LogRecordLen(int(e.header), int(e.unit))
-	if log == nil || int64(len(log)) < e.pos+n {
-		return s.readLogged(e)
-	}
-	b := log[e.pos : e.pos+n]
-	head, ok := format.DecodeLogHead(b, &s.log.key)
-	if !ok || head.LSN != e.lsn {
-		return nil, nil, errs.New(errs.Corrupt, "read log", "record %d is damaged", e.lsn)
-	}
-	return head.Body(b)
+	return s.readLogged(e)
 }
 
 // readLogged reads a logged entry's record from the log.

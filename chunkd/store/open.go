@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	defaultLogBytes    = 64 << 20
+	defaultLogBytes    = 32 << 20
 	minLogBytes        = logFiles * 32 << 10
 	defaultSmallAppend = 64 << 10
 	defaultCacheBytes  = 8 << 20

@@ -29,23 +29,35 @@ func (r *record) payload() []byte {
 	return r.bytes[at : at+r.head.Payload]
 }
 
-// records keeps records for use again, by the power of two of their capacity.
+// records keeps records for use again, by capacity: four classes for each power
+// of two, as they stay in memory for some time.
 type records struct {
-	classes [32]sync.Pool
+	classes [4 * 32]sync.Pool
 }
+
+// classOf gives the class that n bytes belong to, and what it holds.
+func classOf(n int64) (class int, capacity int64) {
+	power := max(bits.Len64(uint64(n-1)), minPower)
+	step := int64(1) << (power - 3)
+	steps := max(0, (n-4*step+step-1)/step)
+	return 4*power + int(steps) - 1, (4 + steps) * step
+}
+
+const minPower = 9 // no record is shorter than a LogStep
 
 // get gives a record with n bytes of any content.
 func (p *records) get(n int64) *record {
-	class := bits.Len64(uint64(n - 1))
+	class, capacity := classOf(n)
 	if r, ok := p.classes[class].Get().(*record); ok {
 		r.bytes = r.bytes[:n]
 		return r
 	}
-	return &record{bytes: make([]byte, n, 1<<class)}
+	return &record{bytes: make([]byte, n, capacity)}
 }
 
 // put takes a record back that nobody looks at any more.
 func (p *records) put(r *record) {
 	*r = record{bytes: r.bytes}
-	p.classes[bits.Len64(uint64(cap(r.bytes)-1))].Put(r)
+	class, _ := classOf(int64(cap(r.bytes)))
+	p.classes[class].Put(r)
 }

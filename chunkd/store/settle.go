@@ -39,15 +39,14 @@ func (s *Store) settle(sh *shard, more func(b *pebble.Batch) error) error {
 // settleEntries writes what is in memory or in the log to the data file and adds
 // all records to the batch.
 func (s *Store) settleEntries(sh *shard, file *handle, b *pebble.Batch) (lost []entry, err error) {
+	var buf []byte
+	w := runs{file: file, buf: &buf}
 	for i := range sh.entries { // nobody else is inside: no lock
 		e := &sh.entries[i]
 		header, payload := e.large, []byte(nil)
-		switch {
-		case e.record != nil:
-			header, payload = e.record.header(), e.record.payload()
-		case e.state == logged:
+		if header == nil {
 			var damage error
-			if header, payload, damage = s.readLogged(e); damage != nil {
+			if header, payload, damage = s.smallUnit(e); damage != nil {
 				lost = append(lost, *e)
 				if err := s.putDoubt(sh, b, e, damage); err != nil {
 					return nil, err
@@ -55,16 +54,14 @@ func (s *Store) settleEntries(sh *shard, file *handle, b *pebble.Batch) (lost []
 				continue
 			}
 		}
-		if len(payload) > 0 {
-			if _, err := file.WriteAt(payload, int64(e.offset)); err != nil {
-				return nil, err
-			}
+		if err := w.add(int64(e.offset), payload); err != nil {
+			return nil, err
 		}
 		if err := b.Set(format.AppendStripeKey(nil, format.KindStripe, sh.ref.ShardKey, e.offset, e.seq), header, nil); err != nil {
 			return nil, err
 		}
 	}
-	return lost, nil
+	return lost, w.flush()
 }
 
 // syncDirty syncs the data file when there is anything to sync.

@@ -32,13 +32,17 @@ type entry struct {
 	file   *logFile // logged: where
 	pos    int64    // logged: where in file
 	lsn    format.LSN
-	record *record // small, not logged
+	record *record // small: the unit in memory; nil for one that a replay found in the log
 	large  []byte  // large: the stripe header
 }
 
 func (e *entry) end() layout.ShardOffset { return e.offset + layout.ShardOffset(e.unit) }
 
-// headerBytes is the stripe header of an entry that is not logged.
+// inMemory tells whether the stripe header, and of a small unit the payload, is in
+// memory: of all but those that a replay found in the log.
+func (e *entry) inMemory() bool { return e.state != logged || e.record != nil }
+
+// headerBytes is the stripe header of an entry that is in memory.
 func (e *entry) headerBytes() []byte {
 	if e.record != nil {
 		return e.record.header()

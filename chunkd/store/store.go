@@ -39,7 +39,7 @@ type Store struct {
 	stop    chan struct{}
 	done    sync.WaitGroup // the mover
 	moveMu  sync.Mutex     // one move at a time
-	moveBuf []byte         // guarded by moveMu
+	moveBuf []byte         // guarded by moveMu; see runs
 }
 
 // Superblock is the device's identity.

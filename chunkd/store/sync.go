@@ -213,16 +213,24 @@ func (s *Store) indexed(sh *shard, moved func(e *entry) bool) {
 		if e.end() >= sh.tailEnd {
 			sh.tailEnd, sh.tailSeq = e.end(), max(sh.tailSeq, e.seq)
 		}
-		if e.record != nil {
-			s.pending.Add(-e.record.length())
-			s.pool.put(e.record)
-		}
+		s.giveBack(e)
 		return true
 	})
 	s.table.update(sh.slot, func(r *row) {
 		r.stored += blocks
 		r.stripes += stripes
 	})
+}
+
+// giveBack gives the memory of a small entry back that is dropped.
+func (s *Store) giveBack(e *entry) {
+	if e.record == nil {
+		return
+	}
+	if e.state == written {
+		s.pending.Add(-e.record.length())
+	}
+	s.pool.put(e.record)
 }
 
 // syncSmall writes what waits in memory to the log, one group for all shards.
@@ -244,7 +252,9 @@ func (s *Store) syncSmall(work []syncWork) error {
 	return err
 }
 
-// nowLogged turns entries from memory to the log, those that got there.
+// nowLogged notes where entries are in the log, those that got there. The units
+// stay in memory as well until they are moved: reads of what was just written and
+// the move itself then need not read the log.
 func (s *Store) nowLogged(sh *shard, records []*record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -257,9 +267,8 @@ func (s *Store) nowLogged(sh *shard, records []*record) {
 			panic("an entry vanished during its sync")
 		}
 		e := &sh.entries[i]
-		e.state, e.file, e.pos, e.lsn, e.record = logged, r.file, r.pos, r.head.LSN, nil
+		e.state, e.file, e.pos, e.lsn = logged, r.file, r.pos, r.head.LSN
 		s.log.publish(r.file)
 		s.pending.Add(-r.length())
-		s.pool.put(r)
 	}
 }

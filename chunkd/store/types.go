@@ -11,7 +11,7 @@ import (
 // Options are the properties of a store; the zero value takes the defaults.
 type Options struct {
 	Logger           *slog.Logger // nil: no log lines
-	LogBytes         int64        // bound of the log of small appends; default 64 MiB
+	LogBytes         int64        // bound of the log of small appends; default 32 MiB
 	SmallAppend      int          // payloads up to this many bytes go to the log; default 64 KiB
 	HeaderCacheBytes int64        // bound of the cache of checksums; default 8 MiB
 	// Engine opens the index in a folder; nil: Pebble.
@@ -36,7 +36,11 @@ type Append struct {
 	Epoch   layout.Epoch
 	Header  []byte // one encoded stripe header
 	Payload []byte // the unit
-	Durable bool   // return only when the unit is durable
+	// Sums are the checksums of Payload's blocks, for a caller that made them while
+	// it received the bytes, when they were still in the processor's cache. Nil: the
+	// store makes them. They are held against the header's either way.
+	Sums    []uint32
+	Durable bool // return only when the unit is durable
 }
 
 // Fenced is one stripe of a fenced shard's list.

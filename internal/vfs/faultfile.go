@@ -39,6 +39,18 @@ func (f *faultFile) WritevAt(bufs [][]byte, off int64) (int, error) {
 	return f.below.WritevAt(bufs, off)
 }
 
+// WriteDirect implements File: a write, and a sync where it shall be durable.
+func (f *faultFile) WriteDirect(p []byte, off int64, durable bool) (int, error) {
+	if err := f.fs.begin(OpWrite, f.path); err != nil {
+		return 0, err
+	}
+	n, err := f.below.WriteDirect(p, off, false)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	return n, err
+}
+
 // Sync implements File. A failed one over a Mem leaves what Linux leaves: the
 // un-synced content reads back, a later Sync succeeds without writing it, and a
 // power cut loses it.

@@ -102,6 +102,15 @@ func (f *memFile) WritevAt(bufs [][]byte, off int64) (int, error) {
 	return f.WriteAt(bytes.Join(bufs, nil), off)
 }
 
+// WriteDirect implements File.
+func (f *memFile) WriteDirect(p []byte, off int64, durable bool) (int, error) {
+	n, err := f.WriteAt(p, off)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	return n, err
+}
+
 // Sync implements File.
 func (f *memFile) Sync() error {
 	return f.at("sync", func(c *content) error {

@@ -16,8 +16,9 @@ const maxVec = 1024
 // concurrent calls. System calls go through conn, which keeps the descriptor
 // from being closed, and then reused for another file, under their feet.
 type osFile struct {
-	f    *os.File
-	conn syscall.RawConn
+	f      *os.File
+	conn   syscall.RawConn
+	direct direct
 }
 
 func newOSFile(f *os.File) (*osFile, error) {
@@ -137,7 +138,7 @@ func (o *osFile) Size() (int64, error) {
 func (o *osFile) Fd() (uintptr, bool) { return o.f.Fd(), true }
 
 // Close implements File.
-func (o *osFile) Close() error { return o.f.Close() }
+func (o *osFile) Close() error { return errors.Join(o.f.Close(), o.direct.close()) }
 
 // call makes a system call on the descriptor and names the file in its error;
 // on a closed file it fails with os.ErrClosed.

@@ -8,7 +8,7 @@ import (
 // Shape gives a file system the speed of another device. All its files share
 // one timeline.
 //
-// A read takes device time at once. A write goes into a write-back cache: it
+// A read and a direct write take device time at once. Another write goes into a write-back cache: it
 // takes device time when more than the cache holds is un-synced, and Sync takes
 // it for what the file has un-synced. Write-back merges neighbours, so that a
 // Sync is one request however many writes it covers. SyncDir is one request;

@@ -42,6 +42,18 @@ func (f *shapeFile) WritevAt(bufs [][]byte, off int64) (int, error) {
 	return n, err
 }
 
+// WriteDirect implements File: it takes device time at once. What is durable has
+// a latency of its own.
+func (f *shapeFile) WriteDirect(p []byte, off int64, durable bool) (int, error) {
+	end := f.fs.disk.reserve(int64(len(p)), f.fs.disk.spec.Write).Add(f.fs.disk.spec.Latency)
+	n, err := f.File.WriteDirect(p, off, durable)
+	if durable {
+		end = end.Add(f.fs.disk.spec.Latency)
+	}
+	f.fs.disk.wait(end)
+	return n, err
+}
+
 // Sync implements File.
 func (f *shapeFile) Sync() error {
 	end := f.fs.sync(f.dirty)

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"io/fs"
+	"unsafe"
 )
 
 // FS is a file system below one root; paths are slash-separated and relative to
@@ -40,6 +41,17 @@ type FS interface {
 	Usage() (Usage, error)
 }
 
+// DirectAlign is what the memory, offset and length of a WriteDirect are aligned
+// to where it shall pass the page cache by, in bytes.
+const DirectAlign = 4096
+
+// AlignedBytes gives n bytes of memory that begin at a multiple of DirectAlign.
+func AlignedBytes(n int) []byte {
+	b := make([]byte, n+DirectAlign)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % DirectAlign
+	return b[skip : int(skip)+n : int(skip)+n]
+}
+
 // Lock is a held lock.
 type Lock interface {
 	// Close releases the lock.
@@ -64,6 +76,12 @@ type File interface {
 	ReadvAt(bufs [][]byte, off int64) (int, error)
 	// WritevAt writes the buffers one after another at off.
 	WritevAt(bufs [][]byte, off int64) (int, error)
+	// WriteDirect is WriteAt for bytes that nobody is about to read: they go to the
+	// device at once, past the page cache where the platform and the file system
+	// can and p and off are aligned to DirectAlign, else through it. With durable
+	// they are durable, with the length that they gave the file, when it returns
+	// without an error; after an error that must be taken for a failed Sync.
+	WriteDirect(p []byte, off int64, durable bool) (int, error)
 	// Sync makes the file's data and length durable (fdatasync is enough). After
 	// an error the file's un-synced content is unknown: the caller must stop.
 	Sync() error

@@ -71,6 +71,34 @@ func testVectors(t *testing.T, fsys vfs.FS) {
 	}
 }
 
+func testWriteDirect(t *testing.T, fsys vfs.FS) {
+	f := create(t, fsys, "a")
+	whole64 := bytes.Repeat([]byte("direct__"), 8<<10) // memory of its own pages
+	model := make([]byte, 0, 256<<10)
+	for _, c := range []struct {
+		from, to int
+		off      int64
+		durable  bool
+	}{{0, 64 << 10, 4096, false}, {0, 8192, 128 << 10, true}, {1, 4097, 8192, false}, {0, 100, 3, true}, {0, 0, 1 << 20, true}, {4096, 8192, 0, true}} {
+		n, err := f.WriteDirect(whole64[c.from:c.to], c.off, c.durable)
+		ok(t, err)
+		if n != c.to-c.from {
+			t.Fatalf("wrote %d bytes, want %d", n, c.to-c.from)
+		}
+		if end := int(c.off) + n; n > 0 {
+			model = model[:max(len(model), end)]
+			copy(model[c.off:], whole64[c.from:c.to])
+		}
+		equal(t, whole(t, f), model)
+	}
+	ok(t, fsys.Remove("a"))
+	if _, err := f.WriteDirect(whole64[:4096], 0, false); err != nil {
+		t.Fatalf("a removed file that is open takes no direct write: %v", err)
+	}
+	_, err := f.WriteDirect(whole64[:4096], -4096, false)
+	is(t, err, nil)
+}
+
 func testSync(t *testing.T, fsys vfs.FS) {
 	f := create(t, fsys, "a")
 	ok(t, f.Sync())

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) vfs.FS) {
 		{"ReadAtEndsWithEOF", testReadAt},
 		{"WriteAtFillsGapWithZeros", testWriteAt},
 		{"VectorsCrossBuffers", testVectors},
+		{"WriteDirectIsWriteAt", testWriteDirect},
 		{"SyncKeepsContent", testSync},
 		{"TruncateZeroesWhatItAdds", testTruncate},
 		{"PunchHoleReadsAsZeros", testPunchHole},
