@@ -37,12 +37,6 @@ func (l *appendLog) liveIn(f *logFile) []liveRecord {
 	return slices.Clone(f.live)
 }
 
-func (l *appendLog) endOf(f *logFile) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return f.end
-}
-
 // setFreed raises the mark that the next batch of a move carries.
 func (l *appendLog) setFreed(f *logFile) {
 	l.mu.Lock()
