@@ -37,8 +37,17 @@ type VolumeInfo struct {
 	StoredBytes   uint64    `json:"stored_bytes"`   // in sealed segments, parity included
 	ReservedBytes uint64    `json:"reserved_bytes"` // promised to unsealed segments
 	MapRoot       uint64    `json:"map_root"`
-	Undecided     string    `json:"undecided,omitempty"`
+	Undecided     string    `json:"undecided,omitempty"` // the servers and shards that block its recovery, and why
+	Losses        []Loss    `json:"accepted_losses,omitempty"`
 	RemovedAt     time.Time `json:"removed_at,omitzero"`
+}
+
+// Loss is on record when people gave up what could not be recovered.
+type Loss struct {
+	Epoch uint64    `json:"epoch"`
+	Cut   uint64    `json:"cut"` // the log's last seq since
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
 }
 
 // CreateVolume makes a volume. Errors: ErrInvalidArgument (name, size or
@@ -195,6 +204,9 @@ func volumeInfo(v *pb.Volume) VolumeInfo {
 		K: int(v.GetGeometry().GetK()), M: int(v.GetGeometry().GetM()), Class: layout.Class(v.Class).String(),
 		State: v.State, Holder: v.Holder, Epoch: v.Epoch, Segments: v.Segments, Unsealed: v.Unsealed,
 		StoredBytes: v.StoredBytes, ReservedBytes: v.ReservedBytes, MapRoot: v.RootNumber, Undecided: v.Undecided,
+	}
+	for _, l := range v.Losses {
+		info.Losses = append(info.Losses, Loss{l.Epoch, l.Cut, l.By, time.Unix(int64(l.AtUnix), 0).UTC()})
 	}
 	if v.RemovedAtUnix != 0 {
 		info.RemovedAt = time.Unix(int64(v.RemovedAtUnix), 0).UTC()

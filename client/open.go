@@ -113,20 +113,11 @@ func (l lease) giveUp(ctx context.Context, last layout.Seq) {
 // takeOver acquires a volume's lease and recovers what older writers left. It
 // gives the lease with the view after recovery, and the log's last seq.
 func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (lease, *pb.AcquireLeaseReply, layout.Seq, error) {
-	l := lease{cell: c, session: c.session.current()}
-	request.Command, request.Session = newCommand(), uint64(l.session)
-	granted, err := call(ctx, c, "acquire lease", func(ctx context.Context, m pb.MetaClient) (*pb.AcquireLeaseReply, error) {
-		return m.AcquireLease(ctx, request)
-	})
-	if err != nil {
-		return l, nil, 0, err
+	l, granted, err := c.acquire(ctx, request)
+	if err != nil || granted.Clean {
+		return l, granted, layout.Seq(granted.GetLastSeq()), err
 	}
-	c.places.learn(granted.Open.Segments, granted.Open.Servers)
 	volume := granted.Open.Volume
-	l.volume, l.epoch = layout.VolumeID(volume.Id), layout.Epoch(granted.Epoch)
-	if granted.Clean {
-		return l, granted, layout.Seq(granted.LastSeq), nil
-	}
 	recovered := c.waits.begin("recover "+volume.Name, "the servers of its unsealed segments are asked what they have")
 	last, err := l.recover(ctx, granted)
 	recovered()
@@ -138,6 +129,21 @@ func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (l
 		err = errs.New(errs.StaleEpoch, "", "epoch %d took the volume over while it was being recovered", granted.Open.Volume.Epoch)
 	}
 	return l, granted, last, err
+}
+
+// acquire takes a volume's lease under this cell's session.
+func (c *Cell) acquire(ctx context.Context, request *pb.AcquireLeaseRequest) (lease, *pb.AcquireLeaseReply, error) {
+	l := lease{cell: c, session: c.session.current()}
+	request.Command, request.Session = newCommand(), uint64(l.session)
+	granted, err := call(ctx, c, "acquire lease", func(ctx context.Context, m pb.MetaClient) (*pb.AcquireLeaseReply, error) {
+		return m.AcquireLease(ctx, request)
+	})
+	if err != nil {
+		return l, nil, err
+	}
+	c.places.learn(granted.Open.Segments, granted.Open.Servers)
+	l.volume, l.epoch = layout.VolumeID(granted.Open.Volume.Id), layout.Epoch(granted.Epoch)
+	return l, granted, nil
 }
 
 // view asks for what a reader needs: root, cuts and the segments to replay.

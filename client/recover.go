@@ -24,9 +24,18 @@ const (
 // tail, and record the cut with a seal for every unsealed segment in one entry.
 // It gives the log's last seq.
 func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layout.Seq, error) {
+	in, unsealed := recoveryInput(granted)
+	plan, err := l.decide(ctx, &in, unsealed)
+	if err != nil {
+		return 0, err
+	}
+	return plan.Cut, l.carryOut(ctx, plan, unsealed, nil)
+}
+
+// recoveryInput sorts a volume's segments: what is sealed, and what must be asked.
+func recoveryInput(granted *pb.AcquireLeaseReply) (in recovery.Input, unsealed []*segment) {
 	// Segments that the newest root covers are not listed: the log stands up to there.
-	in := recovery.Input{LastCut: layout.Seq(max(granted.LastSeq, granted.Open.GetRoot().GetCovers()))}
-	var unsealed []*segment
+	in.LastCut = layout.Seq(max(granted.LastSeq, granted.Open.GetRoot().GetCovers()))
 	for _, p := range granted.Open.Segments {
 		s := segmentFromPB(p)
 		switch {
@@ -37,35 +46,41 @@ func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layo
 			in.Sealed = append(in.Sealed, recovery.Interval{First: layout.Seq(p.Seal.FirstSeq), Last: s.last})
 		}
 	}
-	plan, err := l.decide(ctx, in, unsealed)
-	if err != nil {
-		return 0, err
-	}
-	copies, err := l.copyTail(ctx, plan, unsealed)
-	if err != nil {
-		return 0, errs.Wrap(err, "copy the log's tail")
-	}
-	if err := l.closeEpoch(ctx, plan, ""); err != nil {
-		return 0, errs.Wrap(err, "close the epoch")
-	}
-	if copies != nil {
-		if err := l.seal(ctx, *copies); err != nil {
-			return 0, errs.Wrap(err, "seal the tail's copy")
-		}
-	}
-	return plan.Cut, nil
+	return in, unsealed
 }
 
-// decide fences and asks until the answers allow a decision. What blocks it is
-// recorded for people to see.
-func (l lease) decide(ctx context.Context, in recovery.Input, unsealed []*segment) (recovery.Plan, error) {
+// carryOut does what a plan says. accepted is the seq after which people accepted
+// loss, nil when nothing is given up. Then the tail need not be copied when there are
+// too few servers to copy it to: the seals hold it where it is, and the shards that
+// lack it are made again when their servers are back.
+func (l lease) carryOut(ctx context.Context, plan recovery.Plan, unsealed []*segment, accepted *layout.Seq) error {
+	copies, err := l.copyTail(ctx, plan, unsealed)
+	if err != nil && (accepted == nil || errs.KindOf(err) != errs.Frozen) {
+		return errs.Wrap(err, "copy the log's tail")
+	}
+	request := l.closing(plan)
+	if accepted != nil {
+		request.AcceptLoss, request.AcceptAfter = true, uint64(*accepted)
+	}
+	if err := l.closeEpoch(ctx, request); err != nil {
+		return errs.Wrap(err, "close the epoch")
+	}
+	if copies == nil {
+		return nil
+	}
+	return errs.Wrap(l.seal(ctx, *copies), "seal the tail's copy")
+}
+
+// decide fences and asks until the answers allow a decision; the last answers stand
+// in the input. What blocks it is recorded for people to see.
+func (l lease) decide(ctx context.Context, in *recovery.Input, unsealed []*segment) (recovery.Plan, error) {
 	wait := decidePause
 	for try := 1; ; try++ {
 		var err error
 		if in.Segments, err = l.fence(ctx, unsealed); err != nil {
 			return recovery.Plan{}, err
 		}
-		plan, err := recovery.Decide(in)
+		plan, err := recovery.Decide(*in)
 		kind := errs.KindOf(err)
 		if kind != errs.Unavailable && kind != errs.Undecided {
 			return plan, err
@@ -83,7 +98,9 @@ func (l lease) decide(ctx context.Context, in recovery.Input, unsealed []*segmen
 func (l lease) recordBlocked(ctx context.Context, blocked []recovery.Blocker) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), blockedTimeout)
 	defer cancel()
-	_ = l.closeEpoch(ctx, recovery.Plan{}, blockedText(blocked))
+	request := l.closing(recovery.Plan{})
+	request.Undecided = blockedText(blocked)
+	_ = l.closeEpoch(ctx, request)
 }
 
 func blockedText(list []recovery.Blocker) string {
@@ -94,13 +111,17 @@ func blockedText(list []recovery.Blocker) string {
 	return strings.Join(text, "; ")
 }
 
-// closeEpoch records the decision, or why there is none.
-func (l lease) closeEpoch(ctx context.Context, plan recovery.Plan, undecided string) error {
-	request := &pb.CloseEpochRequest{Command: newCommand(), Volume: uint64(l.volume), Epoch: uint64(l.epoch),
-		Cut: uint64(plan.Cut), Undecided: undecided}
+// closing is the command that records a decision.
+func (l lease) closing(plan recovery.Plan) *pb.CloseEpochRequest {
+	request := &pb.CloseEpochRequest{Command: newCommand(), Volume: uint64(l.volume), Epoch: uint64(l.epoch), Cut: uint64(plan.Cut)}
 	for _, s := range plan.Seals {
 		request.Seals = append(request.Seals, sealToPB(s))
 	}
+	return request
+}
+
+// closeEpoch records the decision, or why there is none.
+func (l lease) closeEpoch(ctx context.Context, request *pb.CloseEpochRequest) error {
 	return l.cell.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
 		_, err := m.CloseEpoch(ctx, request)
 		return err

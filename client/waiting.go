@@ -3,10 +3,12 @@ package client
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"strake/internal/layout"
+	"strake/proto/pb"
 )
 
 const (
@@ -65,13 +67,14 @@ func (w *waits) start(ctx context.Context) {
 	w.done.Go(func() {
 		ticker := time.NewTicker(waitLook)
 		defer ticker.Stop()
-		told := tellings{}
+		told, reports := tellings{}, blockedReports{}
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
 			}
+			reports.send(ctx, w.cell)
 			for _, one := range told.due(w.look(time.Now())) {
 				w.tell(one)
 			}
@@ -99,24 +102,58 @@ func (w *waits) look(now time.Time) (list []Waiting) {
 	}
 	w.mu.Unlock()
 	for _, v := range w.cell.writers() {
-		if one, waits := v.w.waiting(trouble.Reason); waits {
+		if one, _, waits := v.w.waiting(trouble.Reason); waits {
 			list = append(list, one)
 		}
 	}
 	return list
 }
 
+// blockedReports tells the metadata service, for `strake explain volume`, which
+// writers have waited for a second or longer, and when they no longer do.
+type blockedReports map[*Volume]bool
+
+func (b blockedReports) send(ctx context.Context, c *Cell) {
+	still := map[*Volume]bool{}
+	for _, v := range c.writers() {
+		one, server, waits := v.w.waiting("")
+		waits = waits && one.For >= waitLook
+		if waits {
+			still[v] = true
+		}
+		if waits || b[v] {
+			b.report(ctx, v, one, server, waits)
+		}
+	}
+	clear(b)
+	maps.Copy(b, still)
+}
+
+func (b blockedReports) report(ctx context.Context, v *Volume, one Waiting, server layout.ServerID, waits bool) {
+	l := v.w.lease
+	r := &pb.ReportBlockedRequest{Session: uint64(l.session), Volume: uint64(l.volume), Epoch: uint64(l.epoch)}
+	if waits {
+		r.Server, r.Ms, r.Reason = uint64(server), uint64(one.For.Milliseconds()), one.Reason
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitLook/2)
+	defer cancel()
+	_ = l.cell.meta.DoWithin(ctx, waitLook/2, func(ctx context.Context, m pb.MetaClient) error { // for people only
+		_, err := m.ReportBlocked(ctx, r)
+		return err
+	})
+}
+
 // waiting tells what holds the writer up; outage is why the metadata service does
 // not answer, empty while it does.
-func (w *writer) waiting(outage string) (Waiting, bool) {
+func (w *writer) waiting(outage string) (one Waiting, server layout.ServerID, ok bool) {
 	w.v.mu.Lock()
 	server, since, ok := w.core.Waits(w.now())
 	refused := w.refused
 	w.v.mu.Unlock()
-	one := Waiting{Op: "write " + w.v.name, For: since}
+	one = Waiting{Op: "write " + w.v.name, For: since}
 	switch {
 	case !ok:
-		return one, false
+		return one, 0, false
 	case server != 0:
 		one.Reason = w.v.cell.places.named(server) + " does not answer, and the writer could not move on yet"
 	case outage != "":
@@ -126,7 +163,7 @@ func (w *writer) waiting(outage string) (Waiting, bool) {
 	default:
 		one.Reason = "the metadata service has given no segment yet"
 	}
-	return one, true
+	return one, server, true
 }
 
 // named names a chunk server to people.

@@ -17,6 +17,7 @@ func (a *app) commands() []*cobra.Command {
 		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
 		a.statusCommand(), a.healthCommand(), a.cellCommand(), a.serverCommand(), a.volumeCommand(),
 		a.classCommand(), a.reserveCommand(),
+		a.eventsCommand(), a.explainCommand(),
 		a.benchCommand(), a.configCommand(), a.versionCommand(),
 	}
 }

@@ -20,7 +20,7 @@ import (
 const memberTimeout = time.Minute
 
 func (a *app) metaCommand() *cobra.Command {
-	return group("meta", "metadata servers", a.metaServe(), a.metaAdd(), a.metaRemove())
+	return group("meta", "metadata servers", a.metaServe(), a.metaAdd(), a.metaRemove(), a.metaBackup(), a.metaRestore())
 }
 
 func (a *app) metaServe() *cobra.Command {

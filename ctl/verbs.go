@@ -11,5 +11,6 @@ var verbs = []string{
 	"class ls", "class show", "class set", "class add", "class rm",
 	"reserve create", "reserve ls", "reserve show", "reserve renew", "reserve rm",
 	"bench", "bench report", "bench interference",
+	"events", "explain volume", "volume recover", "meta backup", "meta restore",
 	"config show", "config check", "version", "completion",
 }

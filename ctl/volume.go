@@ -16,7 +16,7 @@ import (
 func (a *app) volumeCommand() *cobra.Command {
 	return group("volume", "create, list, change and fill volumes",
 		a.volumeCreate(), a.volumeList(), a.volumeShow(), a.volumeResize(), a.volumeRemove(), a.volumeUndelete(),
-		a.volumeImport(), a.volumeExport())
+		a.volumeImport(), a.volumeExport(), a.volumeRecover())
 }
 
 func (a *app) volumeCreate() *cobra.Command {

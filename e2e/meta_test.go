@@ -51,3 +51,24 @@ func TestMetadataOutageStopsNobody(t *testing.T) {
 	l.progress(t, 40, 30*time.Second)
 	verify(t, c, l.end(t), "v")
 }
+
+// TestMetadataLeaderHangs stops the leader of three (SIGSTOP), which keeps its
+// connections open: others take over, volumes can be opened, and when it goes on it
+// answers nothing of its own from the time before.
+func TestMetadataLeaderHangs(t *testing.T) {
+	c := start(t, cluster.Options{Meta: 3})
+	l := startLoad(t, c, "v")
+	l.progress(t, 40, 30*time.Second)
+	leader, err := c.Leader(t.Context())
+	check(t, err)
+	check(t, leader.Pause())
+	l.progress(t, 40, 30*time.Second)
+	create(t, c, "w", 256)
+	vol := open(t, c, "w", client.OpenOptions{Write: true})
+	_, err = vol.WriteAt([]byte("hello"), 4095)
+	check(t, err)
+	check(t, vol.Close())
+	check(t, leader.Resume())
+	check(t, c.WaitHealthy(t.Context()))
+	verify(t, c, l.end(t), "v")
+}

@@ -76,7 +76,7 @@ func TestPeekGivesTheCellOrNothing(t *testing.T) {
 	eventually(t, "all know the cell", func() bool {
 		known := 0
 		for _, n := range nodes {
-			p := n.peek()
+			p := n.peek(nil)
 			seen[p.Cell] = true
 			if p.Cell != 0 && !p.Formed {
 				t.Errorf("a cell, and not formed: %v", p)

@@ -50,8 +50,57 @@ func (s *Server) join(ctx context.Context) {
 	}
 }
 
+// rejoin starts a server that has state, unless the others say that its directory
+// is an old copy. It does not wait for those that say nothing: when a whole cell
+// starts, nobody knows more than what is on disk.
+func (s *Server) rejoin(ctx context.Context) {
+	s.waitFor("the other metadata servers are asked whether this directory is an old copy")
+	directory, life := s.replica.Life()
+	others := append(slices.Clone(s.cfg.Peers), s.replica.Known()...)
+	slices.Sort(others)
+	for _, p := range s.askAll(ctx, slices.Compact(others)) {
+		if p.GetKnownDirectory() == directory && p.GetKnownLife() >= life {
+			s.fail(s.replica.Copied(p.GetKnownLife()))
+			return
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	s.waitFor("no leader was heard of yet")
+	if err := s.replica.Start(nil); err != nil && ctx.Err() == nil {
+		s.fail(errs.Wrap(err, "go on from the log"))
+	}
+}
+
+// askAll gives what those of the addresses say that answer.
+func (s *Server) askAll(ctx context.Context, addresses []string) (said []*pb.PeekReply) {
+	ctx, cancel := context.WithTimeout(ctx, peekTimeout)
+	defer cancel()
+	replies := make(chan *pb.PeekReply, len(addresses))
+	for _, addr := range addresses {
+		go func() {
+			if addr == s.cfg.Advertise {
+				replies <- nil
+				return
+			}
+			p, err := s.ping(ctx, addr)
+			if err != nil {
+				p = nil
+			}
+			replies <- p
+		}()
+	}
+	for range addresses {
+		if p := <-replies; p != nil {
+			said = append(said, p)
+		}
+	}
+	return said
+}
+
 func (s *Server) selfView() peerView {
-	p := s.peek()
+	p := s.peek(nil)
 	return viewOf(s.cfg.Advertise, p, nil)
 }
 
@@ -83,12 +132,18 @@ func (s *Server) lookAround(ctx context.Context) []peerView {
 func (s *Server) look(ctx context.Context, addr string) peerView {
 	ctx, cancel := context.WithTimeout(ctx, peekTimeout)
 	defer cancel()
+	p, err := s.ping(ctx, addr)
+	return viewOf(addr, p, err)
+}
+
+// ping asks a server what it is.
+func (s *Server) ping(ctx context.Context, addr string) (*pb.PeekReply, error) {
 	conn, err := s.pool.Get(addr)
 	if err != nil {
-		return viewOf(addr, nil, err)
+		return nil, err
 	}
-	p, err := pb.NewMetaClient(conn).Peek(ctx, &pb.PeekRequest{})
-	return viewOf(addr, p, pb.FromStatus(err))
+	p, err := pb.NewMetaClient(conn).Peek(ctx, &pb.PeekRequest{Member: s.cfg.Advertise})
+	return p, pb.FromStatus(err)
 }
 
 // ask asks the cell that exists whether it has this server as a new member: one

@@ -118,10 +118,7 @@ func (s *Server) run() error {
 		return errors.Join(err, s.Close())
 	}
 	if s.replica.HasState() {
-		s.waitFor("no leader was heard of yet")
-		if err := s.replica.Start(nil); err != nil {
-			return errors.Join(err, s.Close())
-		}
+		s.wg.Go(func() { s.rejoin(ctx) })
 	} else {
 		s.wg.Go(func() { s.join(ctx) })
 	}
@@ -156,10 +153,13 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// peek says what this server is.
-func (s *Server) peek() *pb.PeekReply {
-	cell := uint64(s.machine.View().Cell().ID)
+// peek says what this server is, and what it knows of the one that asks.
+func (s *Server) peek(r *pb.PeekRequest) *pb.PeekReply {
+	record := s.machine.View().Cell()
+	cell, known := uint64(record.ID), record.Member(r.GetMember())
+	directory, life := s.replica.Life()
 	return &pb.PeekReply{
+		Directory: directory, Life: life, KnownDirectory: known.Directory, KnownLife: known.Life,
 		Id: s.cfg.Advertise, Empty: s.replica.Empty(), Wiped: s.replica.Wiped() && !s.replica.Formed(),
 		Cell: cell, Formed: cell != 0 || s.replica.Formed(), Leader: s.replica.Leader(), Peers: s.founders(), Version: s.cfg.Version,
 	}

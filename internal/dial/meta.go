@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -131,7 +132,9 @@ func (m *Meta) DoWithin(ctx context.Context, attempt time.Duration, call func(co
 		case kind != errs.NotLeader && kind != errs.Unavailable:
 			return err
 		}
-		tried.note(addr, err)
+		if ctx.Err() == nil || !tried.has(addr) { // else this try was cut short, and an earlier one says more
+			tried.note(addr, err)
+		}
 		m.failed(begun, tried)
 		addresses = m.again(addresses, tries)
 		next := leaderOf(err)
@@ -230,6 +233,10 @@ func (r *reasons) note(addr string, err error) {
 	if len(r.list) < maxReasons {
 		r.list = append(r.list, reason{addr, text})
 	}
+}
+
+func (r reasons) has(addr string) bool {
+	return slices.ContainsFunc(r.list, func(one reason) bool { return one.addr == addr })
 }
 
 func (r reasons) String() string {

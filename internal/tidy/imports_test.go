@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"meta/placement":           {"internal/errs", "internal/layout", "meta/state"},
 	"meta/reconcile":           {"internal/errs", "internal/layout", "meta/placement", "meta/state"},
 	"meta/replica":             {"internal/", "meta/replica/"},
+	"meta/backup":              {"internal/errs"},
 	"meta":                     {"internal/", "meta/", "proto/"},
 	"chunkd/format":            {"internal/errs", "internal/layout", "proto/stripe"},
 	"chunkd/sched":             {"internal/errs", "internal/layout", "internal/qos", "chunkd/sched/"},

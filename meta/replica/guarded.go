@@ -30,9 +30,14 @@ func (g *guard) DeleteRange(first, last uint64) error {
 	return g.write("truncate the log", func() error { return g.below.DeleteRange(first, last) })
 }
 
-// Set implements raft.StableStore.
+// Set implements raft.StableStore. raft panics when it can't write a term; as in
+// checked, its goroutine ends here instead.
 func (g *guard) Set(key, value []byte) error {
-	return g.write("write term and vote", func() error { return g.below.Set(key, sealValue(key, value)) })
+	err := g.write("write term and vote", func() error { return g.below.Set(key, sealValue(key, value)) })
+	if err != nil && g.running.Load() {
+		runtime.Goexit()
+	}
+	return err
 }
 
 // SetUint64 implements raft.StableStore. raft writes term 0 when it starts with

@@ -13,8 +13,10 @@ const markerFile = "member"
 // and never removed, so that a directory that lost its state is known from one
 // that never had any: a member that forgot its votes must not vote again.
 type marker struct {
-	Member string // the raft id; empty: never a member
-	Cell   uint64 // 0 while the cell has not formed
+	Member    string // the raft id; empty: never a member
+	Cell      uint64 // 0 while the cell has not formed
+	Directory uint64 // drawn when the marker is first written
+	Life      uint64 // grows at each start, and now and then while the member runs
 }
 
 func readMarker(fs vfs.FS) (marker, error) {

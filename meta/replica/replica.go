@@ -136,6 +136,7 @@ func (r *Replica) Start(members []string) error {
 	r.disk.guard.running.Store(true)
 	r.raft = rf
 	r.wg.Go(r.watch)
+	r.wg.Go(r.age)
 	return nil
 }
 

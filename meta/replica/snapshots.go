@@ -65,6 +65,15 @@ func (s *snapshots) newestIndex() (uint64, error) {
 	return list[0].Index, nil
 }
 
+// newestMembers is newestIndex, with the members of that time.
+func (s *snapshots) newestMembers() (index uint64, members []string, err error) {
+	list, err := s.List()
+	if err != nil || len(list) == 0 {
+		return 0, nil, err
+	}
+	return list[0].Index, addressesOf(list[0].Configuration), nil
+}
+
 // Create implements raft.SnapshotStore.
 func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, members raft.Configuration,
 	membersIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -33,8 +34,9 @@ type disk struct {
 	wal   *wal.WAL
 	guard *guard
 	snaps *snapshots
-	state bool // there was raft state when it was opened
-	lost  bool // there was a marker, but no state
+	state bool     // there was raft state when it was opened
+	lost  bool     // there was a marker, but no state
+	known []string // members by the newest configuration, when it was opened
 
 	mu     sync.Mutex // held across the marker's write: it has one writer at a time
 	marker marker     // guarded by mu
@@ -103,11 +105,17 @@ func (d *disk) check() error {
 	if err != nil {
 		return errs.Wrap(err, "look for state")
 	}
-	d.state, d.lost = has, !has && d.marker.Member != ""
-	covered, err := d.snaps.newestIndex()
+	half, err := d.halfFormed()
 	if err != nil {
 		return err
 	}
+	has = has && !half
+	d.state, d.lost = has, !has && !half && d.marker.Member != ""
+	covered, known, err := d.snaps.newestMembers()
+	if err != nil {
+		return err
+	}
+	d.known = known
 	first, err := d.guard.FirstIndex()
 	if err != nil {
 		return errs.Wrap(err, "read the log")
@@ -125,6 +133,9 @@ func (d *disk) check() error {
 			return err
 		}
 		d.guard.isBorn = true
+		if err := d.live(); err != nil {
+			return err
+		}
 	}
 	d.guard.formed = covered > 0
 	var entry raft.Log
@@ -133,23 +144,83 @@ func (d *disk) check() error {
 			return errs.Wrap(err, "read the log").(*errs.Error).WithHint("%s", rejoinHint)
 		}
 		d.guard.note(&entry)
+		if entry.Type == raft.LogConfiguration {
+			d.known = addressesOf(raft.DecodeConfiguration(entry.Data))
+		}
 	}
 	return nil
+}
+
+// formTerm is the term in which raft makes a group; the first leader has the next.
+const formTerm = 1
+
+// halfFormed tells whether the making of a group was cut short before it was in the
+// log, and takes back what there is of it. Such a directory has promised nothing: no
+// vote and no entry are of that term. Left as it is, it would wait for a leader for ever.
+func (d *disk) halfFormed() (bool, error) {
+	key := []byte("CurrentTerm")
+	term, err := d.guard.GetUint64(key)
+	if err != nil || term != formTerm {
+		return false, err
+	}
+	if last, err := d.guard.LastIndex(); err != nil || last > 0 {
+		return false, err
+	}
+	if covered, err := d.snaps.newestIndex(); err != nil || covered > 0 {
+		return false, err
+	}
+	if voted, err := d.guard.GetUint64([]byte("LastVoteTerm")); err != nil || voted > 0 {
+		return false, err
+	}
+	d.guard.isBorn = false
+	return true, d.guard.below.Set(key, sealValue(key, make([]byte, 8)))
+}
+
+func addressesOf(c raft.Configuration) (list []string) {
+	for _, s := range c.Servers {
+		list = append(list, string(s.Address))
+	}
+	return list
 }
 
 // mark makes the marker say that this directory is a member's.
 func (d *disk) mark(member string, cell uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m := marker{Member: member, Cell: max(cell, d.marker.Cell)}
+	m := d.marker
+	m.Member, m.Cell = member, max(cell, m.Cell)
+	return d.replace(m)
+}
+
+// live makes the directory older, so that a copy of it is known later on.
+func (d *disk) live() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.marker
+	m.Life++
+	return d.replace(m)
+}
+
+// replace writes the marker when it changed. Called with mu held.
+func (d *disk) replace(m marker) error {
 	if m == d.marker {
 		return nil
+	}
+	for m.Directory == 0 {
+		m.Directory, m.Life = rand.Uint64(), max(m.Life, 1)
 	}
 	if err := writeMarker(d.fs, m); err != nil {
 		return err
 	}
 	d.marker = m
 	return nil
+}
+
+// life tells which directory this is and how old.
+func (d *disk) life() (directory, life uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.marker.Directory, d.marker.Life
 }
 
 func (d *disk) close() error {

@@ -34,6 +34,8 @@ func logEvent(log *slog.Logger, e state.Event) {
 		log.Info("lease expired", "volume", e.Volume, "epoch", e.Epoch, "session", e.Session)
 	case state.EpochClosed:
 		log.Info("epoch closed", "volume", e.Volume, "epoch", e.Epoch, "seq", e.Cut)
+	case state.LossAccepted:
+		log.Warn("loss accepted", "volume", e.Volume, "epoch", e.Epoch, "seq", e.Cut, "peer", e.By)
 	case state.RecoveryBlocked:
 		log.Warn("recovery blocked", "volume", e.Volume, "epoch", e.Epoch, "err", e.Reason)
 	}

@@ -96,8 +96,17 @@ func (s *Server) CloseEpoch(ctx context.Context, r *pb.CloseEpochRequest) (*pb.C
 	_, err = s.propose(ctx, state.CloseEpoch{
 		ID: state.CommandID(r.GetCommand()), Volume: layout.VolumeID(r.GetVolume()), Epoch: layout.Epoch(r.GetEpoch()),
 		Cut: layout.Seq(r.GetCut()), Seals: seals, Undecided: r.GetUndecided(),
+		AcceptLoss: r.GetAcceptLoss(), AcceptAfter: layout.Seq(r.GetAcceptAfter()), AtUnix: acceptedAt(r.GetAcceptLoss()),
 	})
 	return &pb.CloseEpochReply{}, err
+}
+
+// acceptedAt dates an accepted loss, and nothing else.
+func acceptedAt(loss bool) uint64 {
+	if !loss {
+		return 0
+	}
+	return nowUnix()
 }
 
 // RecordRoot implements pb.MetaServer.

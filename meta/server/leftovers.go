@@ -72,6 +72,9 @@ func Verdict(view *state.View, p *reconcile.Planner, up func(serverID) bool, ask
 	if id == 0 || id > view.LastSegment() {
 		return PlacedHere // it never was: somebody is wrong, and deleting helps nobody
 	}
+	if cell := view.Cell(); cell.Unknown(id) {
+		return PlacedHere // of the time that a restored backup knows nothing of: people decide
+	}
 	seg, ok := view.Segment(id)
 	if !ok {
 		return Leftover
@@ -85,6 +88,8 @@ func Verdict(view *state.View, p *reconcile.Planner, up func(serverID) bool, ask
 		return PlacedHere
 	case p.Rebuilds(id):
 		return PlacedHere
+	case generation > at.Generation && len(view.Cell().Restored) > 0:
+		return PlacedHere // it may have moved after the backup that was restored
 	case needed(view, &seg) && !whole(view, up, &seg):
 		return PlacedHere
 	case generation <= at.Generation:

@@ -33,7 +33,7 @@ type Options struct {
 	Replica Replica
 	Machine *Machine
 	Pool    *dial.Pool // connections to chunk servers; the caller closes it
-	Peek    func() *pb.PeekReply
+	Peek    func(*pb.PeekRequest) *pb.PeekReply
 	Waiting func() string // why this server is in no cell yet
 	// ShardLength is that of a cell that forms, in bytes.
 	ShardLength int64
@@ -55,6 +55,7 @@ type Server struct {
 	reports  *reports
 	journal  *journal
 	qos      *shares
+	blocked  *blockedWriters
 	made     *made
 	creating creating
 	kick     chan struct{} // a place for one: something happened that a controller may act on
@@ -70,7 +71,7 @@ func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, replica: opts.Replica, machine: opts.Machine, log: opts.Logger,
 		alive: newLiveness(opts.Timing.ServerSilence), control: newControl(opts.Timing),
-		moves: newMoveBudget(), reports: newReports(), journal: &journal{}, made: &made{}, qos: newShares(), kick: make(chan struct{}, 1),
+		moves: newMoveBudget(), reports: newReports(), journal: &journal{}, blocked: newBlockedWriters(), made: &made{}, qos: newShares(), kick: make(chan struct{}, 1),
 		downs: map[serverID]struct{}{},
 	}
 	s.sessions = newSessions(opts.Timing.SessionTTL, s.control.kept)
@@ -83,7 +84,7 @@ func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxReply),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.UnaryInterceptor(s.intercept),
+		grpc.UnaryInterceptor(s.intercept), grpc.StreamInterceptor(s.interceptStream),
 	}
 }
 
@@ -113,8 +114,8 @@ func (s *Server) leading() error {
 }
 
 // Peek implements pb.MetaServer.
-func (s *Server) Peek(context.Context, *pb.PeekRequest) (*pb.PeekReply, error) {
-	return s.opts.Peek(), nil
+func (s *Server) Peek(_ context.Context, r *pb.PeekRequest) (*pb.PeekReply, error) {
+	return s.opts.Peek(r), nil
 }
 
 // propose carries a command out and gives its result, or its refusal.

@@ -25,6 +25,7 @@ const pace = 50 * time.Millisecond
 func (s *Server) runControllers(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
+	running.Go(func() { s.recordMembers(ctx) })
 	ticker := time.NewTicker(s.opts.Timing.Control)
 	defer ticker.Stop()
 	for {

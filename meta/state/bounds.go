@@ -12,6 +12,9 @@ const (
 	MaxSegmentList   = 1024    // segments named in one command
 	MaxUnsealed      = 1024    // unsealed segments of one volume
 	MaxCuts          = 64      // cuts that a volume keeps
+	MaxLosses        = 16      // accepted losses that a volume keeps on record
 	MaxRecent        = 1 << 14 // commands remembered for repeats
+	maxMembers       = 64      // metadata servers on record
+	maxRestored      = 256     // restorations from a backup
 	MaxPage          = 1000    // entries of one page of a listing
 )

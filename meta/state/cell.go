@@ -9,6 +9,44 @@ import (
 type Cell struct {
 	ID          layout.CellID      `cbor:"1,keyasint"`
 	ShardLength layout.ShardOffset `cbor:"2,keyasint"`
+	Members     []Member           `cbor:"3,keyasint,omitempty"` // metadata servers that were seen, by address
+	Restored    []Gap              `cbor:"4,keyasint,omitempty"` // one for each restoration from a backup
+}
+
+// Member is what is known of a metadata server's directory. An old copy of it has
+// the same number and was opened less often.
+type Member struct {
+	Address   string `cbor:"1,keyasint"`
+	Directory uint64 `cbor:"2,keyasint"` // drawn when the directory was first used
+	Life      uint64 `cbor:"3,keyasint"` // how often it was opened
+}
+
+// Gap are the segment ids that may have been handed out after a backup was made and
+// before it was restored: those above After, up to Last. Nobody knows what they hold.
+type Gap struct {
+	After layout.SegmentID `cbor:"1,keyasint,omitempty"`
+	Last  layout.SegmentID `cbor:"2,keyasint"`
+}
+
+// Unknown tells whether a segment may be of the time between a backup and its
+// restoration.
+func (c *Cell) Unknown(id layout.SegmentID) bool {
+	for _, g := range c.Restored {
+		if id > g.After && id <= g.Last {
+			return true
+		}
+	}
+	return false
+}
+
+// Member gives what is known of the server of an address; zero when nothing is.
+func (c *Cell) Member(address string) Member {
+	for _, m := range c.Members {
+		if m.Address == address {
+			return m
+		}
+	}
+	return Member{}
 }
 
 func (c FormCell) check() error {
@@ -35,7 +73,7 @@ func (c FormCell) apply(t *tables, r *Result) error {
 		want.ShardLength = layout.DefaultShardLength
 	}
 	r.Cell = want.ID
-	if t.cell == want {
+	if t.cell.ID == want.ID && t.cell.ShardLength == want.ShardLength {
 		r.Repeat = true
 		return nil
 	}

@@ -106,6 +106,10 @@ func decodeBody(typ Type, b []byte) (Command, error) {
 		return decodeAs[RemoveServer](b)
 	case TypeSetClass, TypeRemoveClass, TypeReserve, TypeRenewReservation, TypeEndReservation:
 		return decodeQoS(typ, b)
+	case TypeRestoreCell:
+		return decodeAs[RestoreCell](b)
+	case TypeRecordMember:
+		return decodeAs[RecordMember](b)
 	}
 	return nil, errs.New(errs.Version, "decode command", "unknown command type %d", typ).
 		WithHint("start a newer program on this server")

@@ -42,7 +42,7 @@ func samples() []Command {
 		OpenSegments{ID: 1, Segments: []layout.SegmentID{2, 300}},
 		DropSegments{ID: 1, Segments: []layout.SegmentID{2}},
 		SealSegments{ID: 1, Volume: 2, Epoch: 3, Seals: []Seal{seal}},
-		CloseEpoch{ID: 1, Volume: 2, Epoch: 3, Cut: 9, Seals: []Seal{seal}, Undecided: "why"},
+		CloseEpoch{ID: 1, Volume: 2, Epoch: 3, Cut: 9, Seals: []Seal{seal}, Undecided: "why", AcceptLoss: true, AcceptAfter: 4, AtUnix: 77},
 		RecordRoot{ID: 1, Volume: 2, Epoch: 3, Root: Root{Number: 4, Covers: 5, Page: []byte{6}}, MapLists: []Seal{seal}, Retired: []layout.SegmentID{7}, RetiredMap: []layout.SegmentID{8}},
 		MarkFinalized{ID: 1, Segments: []layout.SegmentID{2}},
 		ReplaceShard{ID: 1, Segment: 2, Shard: 3, Generation: 4, Device: 5},
@@ -56,6 +56,8 @@ func samples() []Command {
 		Reserve{ID: 1, Reservation: Reservation{2, "job", 3, 4, 5, 6, 7}, CapacityBytes: 8, CapacityOps: 9},
 		RenewReservation{ID: 1, Job: "job", TTLNs: 2},
 		EndReservation{ID: 1, Job: "job", Renewed: 2},
+		RestoreCell{ID: 1},
+		RecordMember{ID: 1, Member: Member{Address: "a:1", Directory: 2, Life: 3}},
 	}
 }
 
@@ -74,8 +76,8 @@ func TestEveryCommandRoundTrips(t *testing.T) {
 		}
 		seen[want.Type()] = true
 	}
-	if len(seen) != int(TypeEndReservation) {
-		t.Errorf("%d types have samples, there are %d", len(seen), TypeEndReservation)
+	if len(seen) != int(TypeRecordMember) {
+		t.Errorf("%d types have samples, there are %d", len(seen), TypeRecordMember)
 	}
 }
 

@@ -39,6 +39,8 @@ const (
 	TypeReserve          Type = 30
 	TypeRenewReservation Type = 31
 	TypeEndReservation   Type = 32
+	TypeRestoreCell      Type = 33
+	TypeRecordMember     Type = 34
 )
 
 // Command is one of the command structs below, by value.
@@ -257,6 +259,11 @@ type CloseEpoch struct {
 	Cut       layout.Seq      `cbor:"4,keyasint,omitempty"`
 	Seals     []Seal          `cbor:"5,keyasint,omitempty"`
 	Undecided string          `cbor:"6,keyasint,omitempty"`
+	// AcceptLoss says that people gave up what can't be decided, so that the log
+	// may end at the cut, which is AcceptAfter or later. It is put on record.
+	AcceptLoss  bool       `cbor:"7,keyasint,omitempty"`
+	AcceptAfter layout.Seq `cbor:"8,keyasint,omitempty"`
+	AtUnix      uint64     `cbor:"9,keyasint,omitempty"` // the leader's clock, for display only
 }
 
 // RecordRoot records a map checkpoint.
@@ -340,4 +347,17 @@ type ChangeDevices struct {
 type RemoveServer struct {
 	ID     CommandID       `cbor:"1,keyasint,omitempty"`
 	Server layout.ServerID `cbor:"2,keyasint"`
+}
+
+// RestoreCell follows a state that was read from a backup. What happened after the
+// backup is not known any more, so no id or epoch of that time may come again.
+type RestoreCell struct {
+	ID CommandID `cbor:"1,keyasint,omitempty"`
+}
+
+// RecordMember records that a metadata server runs: the directory that it runs on,
+// and how often that was opened. Life 0 forgets the server.
+type RecordMember struct {
+	ID     CommandID `cbor:"1,keyasint,omitempty"`
+	Member Member    `cbor:"2,keyasint"`
 }

@@ -29,6 +29,8 @@ func (c MarkLost) Type() Type         { return TypeMarkLost }
 func (c MarkSound) Type() Type        { return TypeMarkSound }
 func (c ChangeDevices) Type() Type    { return TypeChangeDevices }
 func (c RemoveServer) Type() Type     { return TypeRemoveServer }
+func (c RestoreCell) Type() Type      { return TypeRestoreCell }
+func (c RecordMember) Type() Type     { return TypeRecordMember }
 
 func (c FormCell) CommandID() CommandID         { return c.ID }
 func (c RegisterServer) CommandID() CommandID   { return c.ID }
@@ -57,6 +59,8 @@ func (c MarkLost) CommandID() CommandID         { return c.ID }
 func (c MarkSound) CommandID() CommandID        { return c.ID }
 func (c ChangeDevices) CommandID() CommandID    { return c.ID }
 func (c RemoveServer) CommandID() CommandID     { return c.ID }
+func (c RestoreCell) CommandID() CommandID      { return c.ID }
+func (c RecordMember) CommandID() CommandID     { return c.ID }
 
 func (c FormCell) request() Command         { return c }
 func (c RegisterServer) request() Command   { return c }
@@ -76,7 +80,7 @@ func (c AllocateSegments) request() Command { c.Placed = nil; return c }
 func (c OpenSegments) request() Command     { return c }
 func (c DropSegments) request() Command     { return c }
 func (c SealSegments) request() Command     { return c }
-func (c CloseEpoch) request() Command       { return c }
+func (c CloseEpoch) request() Command       { c.AtUnix = 0; return c }
 func (c RecordRoot) request() Command       { return c }
 func (c MarkFinalized) request() Command    { return c }
 func (c ReplaceShard) request() Command     { return c }
@@ -85,3 +89,5 @@ func (c MarkLost) request() Command         { return c }
 func (c MarkSound) request() Command        { return c }
 func (c ChangeDevices) request() Command    { return c }
 func (c RemoveServer) request() Command     { return c }
+func (c RestoreCell) request() Command      { return c }
+func (c RecordMember) request() Command     { return c }

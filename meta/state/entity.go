@@ -93,6 +93,15 @@ type Cut struct {
 	Seq    layout.Seq   `cbor:"2,keyasint,omitempty"`
 }
 
+// Loss is on record when people gave up stripes that nobody could decide about.
+type Loss struct {
+	Epoch  layout.Epoch `cbor:"1,keyasint"`           // of the recovery
+	Cut    layout.Seq   `cbor:"2,keyasint,omitempty"` // where the log ended
+	After  layout.Seq   `cbor:"3,keyasint,omitempty"` // after which loss was accepted
+	By     string       `cbor:"4,keyasint,omitempty"` // the owner of the session
+	AtUnix uint64       `cbor:"5,keyasint,omitempty"` // for display only
+}
+
 // Volume is a volume's record.
 type Volume struct {
 	ID        layout.VolumeID `cbor:"1,keyasint"`
@@ -113,6 +122,7 @@ type Volume struct {
 	Purged        bool   `cbor:"14,keyasint,omitempty"` // being deleted for ever
 	RemovedAtUnix uint64 `cbor:"15,keyasint,omitempty"`
 	Undecided     string `cbor:"16,keyasint,omitempty"` // why recovery stands: server, shard and reason; empty when it does not
+	Losses        []Loss `cbor:"17,keyasint,omitempty"` // that people accepted; oldest first, the newest MaxLosses
 
 	Segments      uint64 `cbor:"-"` // that hold or may hold data: not given back, not deleted
 	Unsealed      uint64 `cbor:"-"` // of these, allocated or open

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"slices"
+
 	"strake/internal/errs"
 	"strake/internal/layout"
 )
@@ -131,6 +133,9 @@ func (c CloseEpoch) check() error {
 	if c.Undecided != "" && (len(c.Seals) > 0 || c.Cut != 0) {
 		return errs.New(errs.InvalidArgument, "close epoch", "an undecided recovery has neither cut nor seals")
 	}
+	if c.AcceptLoss && (c.Undecided != "" || c.Cut < c.AcceptAfter) {
+		return errs.New(errs.InvalidArgument, "close epoch", "loss was accepted after seq %d, not after %d", c.AcceptAfter, c.Cut)
+	}
 	return checkSeals("close epoch", c.Seals)
 }
 
@@ -161,9 +166,23 @@ func (c CloseEpoch) apply(t *tables, r *Result) error {
 	t.sealAll(todo, v, r)
 	v.addCut(Cut{Before: c.Epoch, Seq: c.Cut})
 	v.Closed, v.Undecided = true, ""
+	if c.AcceptLoss {
+		c.recordLoss(t, v, r)
+	}
 	t.putVolume(v)
 	r.emit(EpochClosed{Volume: v.ID, Epoch: c.Epoch, Cut: c.Cut})
 	return nil
+}
+
+// recordLoss puts on record who gave up what.
+func (c CloseEpoch) recordLoss(t *tables, v *Volume, r *Result) {
+	loss := Loss{Epoch: c.Epoch, Cut: c.Cut, After: c.AcceptAfter, AtUnix: c.AtUnix}
+	if holder, ok := t.sessions.Get(v.Holder); ok {
+		loss.By = holder.Owner
+	}
+	losses := append(slices.Clone(v.Losses), loss)
+	v.Losses = losses[max(0, len(losses)-MaxLosses):]
+	r.emit(LossAccepted{Volume: v.ID, Epoch: c.Epoch, Cut: c.Cut, By: loss.By})
 }
 
 // block records why recovery can't decide. The epoch stays open, and a later

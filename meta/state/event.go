@@ -13,6 +13,7 @@ type (
 		Cell        layout.CellID
 		ShardLength layout.ShardOffset
 	}
+	CellRestored     struct{ Gap Gap } // from a backup
 	ServerRegistered struct {
 		Server layout.ServerID
 		New    bool
@@ -80,6 +81,12 @@ type (
 		Epoch  layout.Epoch
 		Reason string
 	}
+	LossAccepted struct { // by people: what could not be decided is given up
+		Volume layout.VolumeID
+		Epoch  layout.Epoch
+		Cut    layout.Seq
+		By     string
+	}
 	RootRecorded struct {
 		Volume layout.VolumeID
 		Number layout.RootNumber
@@ -111,6 +118,7 @@ type (
 )
 
 func (CellFormed) event()         {}
+func (CellRestored) event()       {}
 func (ServerRegistered) event()   {}
 func (ServerWentUp) event()       {}
 func (ServerWentDown) event()     {}
@@ -135,6 +143,7 @@ func (SegmentRetired) event()     {}
 func (SegmentDeleted) event()     {}
 func (EpochClosed) event()        {}
 func (RecoveryBlocked) event()    {}
+func (LossAccepted) event()       {}
 func (RootRecorded) event()       {}
 func (ShardReplaced) event()      {}
 func (ShardLost) event()          {}

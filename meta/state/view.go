@@ -15,6 +15,9 @@ type View struct{ t *tables }
 // Applied is the log index of the last command.
 func (v *View) Applied() uint64 { return v.t.applied }
 
+// Snapshot gives what WriteTo needs to write this state.
+func (v *View) Snapshot() *Snapshot { return &Snapshot{view: v} }
+
 // Cell gives the cell's identity; ID 0 before FormCell.
 func (v *View) Cell() Cell { return v.t.cell }
 

@@ -126,11 +126,12 @@ func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeDevicesRequest_Change.Descriptor instead.
 func (ChangeDevicesRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{74, 0}
+	return file_meta_proto_rawDescGZIP(), []int{83, 0}
 }
 
 type PeekRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -165,18 +166,29 @@ func (*PeekRequest) Descriptor() ([]byte, []int) {
 	return file_meta_proto_rawDescGZIP(), []int{0}
 }
 
+func (x *PeekRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
 type PeekReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // the server's raft id: its advertised address
-	Empty         bool                   `protobuf:"varint,2,opt,name=empty,proto3" json:"empty,omitempty"`  // it has no state and never had any in this directory
-	Wiped         bool                   `protobuf:"varint,3,opt,name=wiped,proto3" json:"wiped,omitempty"`  // its directory says it was a member, but the state is gone
-	Cell          uint64                 `protobuf:"varint,4,opt,name=cell,proto3" json:"cell,omitempty"`    // 0 while the server does not know it: not formed, or not applied yet
-	Leader        string                 `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"` // address, empty when unknown
-	Peers         []string               `protobuf:"bytes,6,rep,name=peers,proto3" json:"peers,omitempty"`   // the addresses it was started with, sorted
-	Version       string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
-	Formed        bool                   `protobuf:"varint,8,opt,name=formed,proto3" json:"formed,omitempty"` // it holds commands of a cell, whose id it may not have applied yet
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // the server's raft id: its advertised address
+	Empty          bool                   `protobuf:"varint,2,opt,name=empty,proto3" json:"empty,omitempty"`  // it has no state and never had any in this directory
+	Wiped          bool                   `protobuf:"varint,3,opt,name=wiped,proto3" json:"wiped,omitempty"`  // its directory says it was a member, but the state is gone
+	Cell           uint64                 `protobuf:"varint,4,opt,name=cell,proto3" json:"cell,omitempty"`    // 0 while the server does not know it: not formed, or not applied yet
+	Leader         string                 `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"` // address, empty when unknown
+	Peers          []string               `protobuf:"bytes,6,rep,name=peers,proto3" json:"peers,omitempty"`   // the addresses it was started with, sorted
+	Version        string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	Formed         bool                   `protobuf:"varint,8,opt,name=formed,proto3" json:"formed,omitempty"`       // it holds commands of a cell, whose id it may not have applied yet
+	Directory      uint64                 `protobuf:"varint,9,opt,name=directory,proto3" json:"directory,omitempty"` // the server's own directory, and how old it is; see meta/replica
+	Life           uint64                 `protobuf:"varint,10,opt,name=life,proto3" json:"life,omitempty"`
+	KnownDirectory uint64                 `protobuf:"varint,11,opt,name=known_directory,json=knownDirectory,proto3" json:"known_directory,omitempty"` // what the cell has on record of who asks
+	KnownLife      uint64                 `protobuf:"varint,12,opt,name=known_life,json=knownLife,proto3" json:"known_life,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PeekReply) Reset() {
@@ -263,6 +275,34 @@ func (x *PeekReply) GetFormed() bool {
 		return x.Formed
 	}
 	return false
+}
+
+func (x *PeekReply) GetDirectory() uint64 {
+	if x != nil {
+		return x.Directory
+	}
+	return 0
+}
+
+func (x *PeekReply) GetLife() uint64 {
+	if x != nil {
+		return x.Life
+	}
+	return 0
+}
+
+func (x *PeekReply) GetKnownDirectory() uint64 {
+	if x != nil {
+		return x.KnownDirectory
+	}
+	return 0
+}
+
+func (x *PeekReply) GetKnownLife() uint64 {
+	if x != nil {
+		return x.KnownLife
+	}
+	return 0
 }
 
 type StatusRequest struct {
@@ -2054,6 +2094,7 @@ type Volume struct {
 	State         string                 `protobuf:"bytes,16,opt,name=state,proto3" json:"state,omitempty"`                                         // idle, open, recovering, undecided, removed
 	Undecided     string                 `protobuf:"bytes,17,opt,name=undecided,proto3" json:"undecided,omitempty"`                                 // the blocking server, shard and reason
 	RemovedAtUnix uint64                 `protobuf:"varint,18,opt,name=removed_at_unix,json=removedAtUnix,proto3" json:"removed_at_unix,omitempty"` // for display only; no decision uses it
+	Losses        []*Loss                `protobuf:"bytes,19,rep,name=losses,proto3" json:"losses,omitempty"`                                       // that people accepted, oldest first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2214,6 +2255,89 @@ func (x *Volume) GetRemovedAtUnix() uint64 {
 	return 0
 }
 
+func (x *Volume) GetLosses() []*Loss {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
+type Loss struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Cut           uint64                 `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	After         uint64                 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	AtUnix        uint64                 `protobuf:"varint,5,opt,name=at_unix,json=atUnix,proto3" json:"at_unix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Loss) Reset() {
+	*x = Loss{}
+	mi := &file_meta_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Loss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Loss) ProtoMessage() {}
+
+func (x *Loss) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Loss.ProtoReflect.Descriptor instead.
+func (*Loss) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Loss) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Loss) GetCut() uint64 {
+	if x != nil {
+		return x.Cut
+	}
+	return 0
+}
+
+func (x *Loss) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Loss) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Loss) GetAtUnix() uint64 {
+	if x != nil {
+		return x.AtUnix
+	}
+	return 0
+}
+
 type CreateVolumeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
@@ -2228,7 +2352,7 @@ type CreateVolumeRequest struct {
 
 func (x *CreateVolumeRequest) Reset() {
 	*x = CreateVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2364,7 @@ func (x *CreateVolumeRequest) String() string {
 func (*CreateVolumeRequest) ProtoMessage() {}
 
 func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2377,7 @@ func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeRequest.ProtoReflect.Descriptor instead.
 func (*CreateVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{30}
+	return file_meta_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CreateVolumeRequest) GetCommand() uint64 {
@@ -2307,7 +2431,7 @@ type CreateVolumeReply struct {
 
 func (x *CreateVolumeReply) Reset() {
 	*x = CreateVolumeReply{}
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2443,7 @@ func (x *CreateVolumeReply) String() string {
 func (*CreateVolumeReply) ProtoMessage() {}
 
 func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2456,7 @@ func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeReply.ProtoReflect.Descriptor instead.
 func (*CreateVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{31}
+	return file_meta_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateVolumeReply) GetVolume() *Volume {
@@ -2353,7 +2477,7 @@ type GetVolumeRequest struct {
 
 func (x *GetVolumeRequest) Reset() {
 	*x = GetVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2489,7 @@ func (x *GetVolumeRequest) String() string {
 func (*GetVolumeRequest) ProtoMessage() {}
 
 func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2502,7 @@ func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeRequest.ProtoReflect.Descriptor instead.
 func (*GetVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{32}
+	return file_meta_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetVolumeRequest) GetTenant() string {
@@ -2411,7 +2535,7 @@ type GetVolumeReply struct {
 
 func (x *GetVolumeReply) Reset() {
 	*x = GetVolumeReply{}
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2547,7 @@ func (x *GetVolumeReply) String() string {
 func (*GetVolumeReply) ProtoMessage() {}
 
 func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2560,7 @@ func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeReply.ProtoReflect.Descriptor instead.
 func (*GetVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{33}
+	return file_meta_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetVolumeReply) GetVolume() *Volume {
@@ -2458,7 +2582,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2470,7 +2594,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2483,7 +2607,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{34}
+	return file_meta_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListVolumesRequest) GetTenant() string {
@@ -2524,7 +2648,7 @@ type ListVolumesReply struct {
 
 func (x *ListVolumesReply) Reset() {
 	*x = ListVolumesReply{}
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2660,7 @@ func (x *ListVolumesReply) String() string {
 func (*ListVolumesReply) ProtoMessage() {}
 
 func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2673,7 @@ func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesReply.ProtoReflect.Descriptor instead.
 func (*ListVolumesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{35}
+	return file_meta_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListVolumesReply) GetVolumes() []*Volume {
@@ -2581,7 +2705,7 @@ type ResizeVolumeRequest struct {
 
 func (x *ResizeVolumeRequest) Reset() {
 	*x = ResizeVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2717,7 @@ func (x *ResizeVolumeRequest) String() string {
 func (*ResizeVolumeRequest) ProtoMessage() {}
 
 func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2730,7 @@ func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{36}
+	return file_meta_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResizeVolumeRequest) GetCommand() uint64 {
@@ -2667,7 +2791,7 @@ type ResizeVolumeReply struct {
 
 func (x *ResizeVolumeReply) Reset() {
 	*x = ResizeVolumeReply{}
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2679,7 +2803,7 @@ func (x *ResizeVolumeReply) String() string {
 func (*ResizeVolumeReply) ProtoMessage() {}
 
 func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2692,7 +2816,7 @@ func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeReply.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{37}
+	return file_meta_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResizeVolumeReply) GetVolume() *Volume {
@@ -2714,7 +2838,7 @@ type RemoveVolumeRequest struct {
 
 func (x *RemoveVolumeRequest) Reset() {
 	*x = RemoveVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +2850,7 @@ func (x *RemoveVolumeRequest) String() string {
 func (*RemoveVolumeRequest) ProtoMessage() {}
 
 func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +2863,7 @@ func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{38}
+	return file_meta_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RemoveVolumeRequest) GetCommand() uint64 {
@@ -2778,7 +2902,7 @@ type RemoveVolumeReply struct {
 
 func (x *RemoveVolumeReply) Reset() {
 	*x = RemoveVolumeReply{}
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2914,7 @@ func (x *RemoveVolumeReply) String() string {
 func (*RemoveVolumeReply) ProtoMessage() {}
 
 func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2927,7 @@ func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeReply.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{39}
+	return file_meta_proto_rawDescGZIP(), []int{40}
 }
 
 type UndeleteVolumeRequest struct {
@@ -2818,7 +2942,7 @@ type UndeleteVolumeRequest struct {
 
 func (x *UndeleteVolumeRequest) Reset() {
 	*x = UndeleteVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +2954,7 @@ func (x *UndeleteVolumeRequest) String() string {
 func (*UndeleteVolumeRequest) ProtoMessage() {}
 
 func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +2967,7 @@ func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeRequest.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{40}
+	return file_meta_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UndeleteVolumeRequest) GetCommand() uint64 {
@@ -2883,7 +3007,7 @@ type UndeleteVolumeReply struct {
 
 func (x *UndeleteVolumeReply) Reset() {
 	*x = UndeleteVolumeReply{}
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2895,7 +3019,7 @@ func (x *UndeleteVolumeReply) String() string {
 func (*UndeleteVolumeReply) ProtoMessage() {}
 
 func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2908,7 +3032,7 @@ func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeReply.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{41}
+	return file_meta_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UndeleteVolumeReply) GetVolume() *Volume {
@@ -2929,7 +3053,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3065,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3078,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{42}
+	return file_meta_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Placement) GetDevice() uint64 {
@@ -2995,7 +3119,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3131,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3144,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{43}
+	return file_meta_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Segment) GetId() uint64 {
@@ -3099,7 +3223,7 @@ type ServerAddress struct {
 
 func (x *ServerAddress) Reset() {
 	*x = ServerAddress{}
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3235,7 @@ func (x *ServerAddress) String() string {
 func (*ServerAddress) ProtoMessage() {}
 
 func (x *ServerAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3248,7 @@ func (x *ServerAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerAddress.ProtoReflect.Descriptor instead.
 func (*ServerAddress) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{44}
+	return file_meta_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ServerAddress) GetServer() uint64 {
@@ -3166,7 +3290,7 @@ type Root struct {
 
 func (x *Root) Reset() {
 	*x = Root{}
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3178,7 +3302,7 @@ func (x *Root) String() string {
 func (*Root) ProtoMessage() {}
 
 func (x *Root) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3191,7 +3315,7 @@ func (x *Root) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Root.ProtoReflect.Descriptor instead.
 func (*Root) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{45}
+	return file_meta_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Root) GetNumber() uint64 {
@@ -3226,7 +3350,7 @@ type Cut struct {
 
 func (x *Cut) Reset() {
 	*x = Cut{}
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3238,7 +3362,7 @@ func (x *Cut) String() string {
 func (*Cut) ProtoMessage() {}
 
 func (x *Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3251,7 +3375,7 @@ func (x *Cut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cut.ProtoReflect.Descriptor instead.
 func (*Cut) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{46}
+	return file_meta_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Cut) GetBeforeEpoch() uint64 {
@@ -3279,7 +3403,7 @@ type OpenVolumeRequest struct {
 
 func (x *OpenVolumeRequest) Reset() {
 	*x = OpenVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3415,7 @@ func (x *OpenVolumeRequest) String() string {
 func (*OpenVolumeRequest) ProtoMessage() {}
 
 func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3428,7 @@ func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeRequest.ProtoReflect.Descriptor instead.
 func (*OpenVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{47}
+	return file_meta_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *OpenVolumeRequest) GetSession() uint64 {
@@ -3341,7 +3465,7 @@ type OpenVolumeReply struct {
 
 func (x *OpenVolumeReply) Reset() {
 	*x = OpenVolumeReply{}
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3477,7 @@ func (x *OpenVolumeReply) String() string {
 func (*OpenVolumeReply) ProtoMessage() {}
 
 func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3490,7 @@ func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeReply.ProtoReflect.Descriptor instead.
 func (*OpenVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{48}
+	return file_meta_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *OpenVolumeReply) GetVolume() *Volume {
@@ -3418,7 +3542,7 @@ type AcquireLeaseRequest struct {
 
 func (x *AcquireLeaseRequest) Reset() {
 	*x = AcquireLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3430,7 +3554,7 @@ func (x *AcquireLeaseRequest) String() string {
 func (*AcquireLeaseRequest) ProtoMessage() {}
 
 func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3443,7 +3567,7 @@ func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseRequest.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{49}
+	return file_meta_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AcquireLeaseRequest) GetCommand() uint64 {
@@ -3501,7 +3625,7 @@ type AcquireLeaseReply struct {
 
 func (x *AcquireLeaseReply) Reset() {
 	*x = AcquireLeaseReply{}
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3637,7 @@ func (x *AcquireLeaseReply) String() string {
 func (*AcquireLeaseReply) ProtoMessage() {}
 
 func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3650,7 @@ func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseReply.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{50}
+	return file_meta_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AcquireLeaseReply) GetEpoch() uint64 {
@@ -3577,7 +3701,7 @@ type ReleaseLeaseRequest struct {
 
 func (x *ReleaseLeaseRequest) Reset() {
 	*x = ReleaseLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3589,7 +3713,7 @@ func (x *ReleaseLeaseRequest) String() string {
 func (*ReleaseLeaseRequest) ProtoMessage() {}
 
 func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3602,7 +3726,7 @@ func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{51}
+	return file_meta_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ReleaseLeaseRequest) GetCommand() uint64 {
@@ -3648,7 +3772,7 @@ type ReleaseLeaseReply struct {
 
 func (x *ReleaseLeaseReply) Reset() {
 	*x = ReleaseLeaseReply{}
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +3784,7 @@ func (x *ReleaseLeaseReply) String() string {
 func (*ReleaseLeaseReply) ProtoMessage() {}
 
 func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +3797,7 @@ func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseReply.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{52}
+	return file_meta_proto_rawDescGZIP(), []int{53}
 }
 
 type AllocateSegmentsRequest struct {
@@ -3692,7 +3816,7 @@ type AllocateSegmentsRequest struct {
 
 func (x *AllocateSegmentsRequest) Reset() {
 	*x = AllocateSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +3828,7 @@ func (x *AllocateSegmentsRequest) String() string {
 func (*AllocateSegmentsRequest) ProtoMessage() {}
 
 func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +3841,7 @@ func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{53}
+	return file_meta_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AllocateSegmentsRequest) GetCommand() uint64 {
@@ -3786,7 +3910,7 @@ type AllocateSegmentsReply struct {
 
 func (x *AllocateSegmentsReply) Reset() {
 	*x = AllocateSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3922,7 @@ func (x *AllocateSegmentsReply) String() string {
 func (*AllocateSegmentsReply) ProtoMessage() {}
 
 func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3935,7 @@ func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsReply.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{54}
+	return file_meta_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AllocateSegmentsReply) GetSegments() []*Segment {
@@ -3840,7 +3964,7 @@ type SealSegmentsRequest struct {
 
 func (x *SealSegmentsRequest) Reset() {
 	*x = SealSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3852,7 +3976,7 @@ func (x *SealSegmentsRequest) String() string {
 func (*SealSegmentsRequest) ProtoMessage() {}
 
 func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3865,7 +3989,7 @@ func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{55}
+	return file_meta_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SealSegmentsRequest) GetCommand() uint64 {
@@ -3904,7 +4028,7 @@ type SealSegmentsReply struct {
 
 func (x *SealSegmentsReply) Reset() {
 	*x = SealSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3916,7 +4040,7 @@ func (x *SealSegmentsReply) String() string {
 func (*SealSegmentsReply) ProtoMessage() {}
 
 func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3929,7 +4053,7 @@ func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsReply.ProtoReflect.Descriptor instead.
 func (*SealSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{56}
+	return file_meta_proto_rawDescGZIP(), []int{57}
 }
 
 type CloseEpochRequest struct {
@@ -3940,13 +4064,15 @@ type CloseEpochRequest struct {
 	Cut           uint64                 `protobuf:"varint,4,opt,name=cut,proto3" json:"cut,omitempty"`
 	Seals         []*Seal                `protobuf:"bytes,5,rep,name=seals,proto3" json:"seals,omitempty"`
 	Undecided     string                 `protobuf:"bytes,6,opt,name=undecided,proto3" json:"undecided,omitempty"`
+	AcceptLoss    bool                   `protobuf:"varint,7,opt,name=accept_loss,json=acceptLoss,proto3" json:"accept_loss,omitempty"`
+	AcceptAfter   uint64                 `protobuf:"varint,8,opt,name=accept_after,json=acceptAfter,proto3" json:"accept_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CloseEpochRequest) Reset() {
 	*x = CloseEpochRequest{}
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3958,7 +4084,7 @@ func (x *CloseEpochRequest) String() string {
 func (*CloseEpochRequest) ProtoMessage() {}
 
 func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3971,7 +4097,7 @@ func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochRequest.ProtoReflect.Descriptor instead.
 func (*CloseEpochRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{57}
+	return file_meta_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CloseEpochRequest) GetCommand() uint64 {
@@ -4016,6 +4142,20 @@ func (x *CloseEpochRequest) GetUndecided() string {
 	return ""
 }
 
+func (x *CloseEpochRequest) GetAcceptLoss() bool {
+	if x != nil {
+		return x.AcceptLoss
+	}
+	return false
+}
+
+func (x *CloseEpochRequest) GetAcceptAfter() uint64 {
+	if x != nil {
+		return x.AcceptAfter
+	}
+	return 0
+}
+
 type CloseEpochReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4024,7 +4164,7 @@ type CloseEpochReply struct {
 
 func (x *CloseEpochReply) Reset() {
 	*x = CloseEpochReply{}
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4176,7 @@ func (x *CloseEpochReply) String() string {
 func (*CloseEpochReply) ProtoMessage() {}
 
 func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4049,7 +4189,7 @@ func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochReply.ProtoReflect.Descriptor instead.
 func (*CloseEpochReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{58}
+	return file_meta_proto_rawDescGZIP(), []int{59}
 }
 
 type RecordRootRequest struct {
@@ -4068,7 +4208,7 @@ type RecordRootRequest struct {
 
 func (x *RecordRootRequest) Reset() {
 	*x = RecordRootRequest{}
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4080,7 +4220,7 @@ func (x *RecordRootRequest) String() string {
 func (*RecordRootRequest) ProtoMessage() {}
 
 func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4093,7 +4233,7 @@ func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootRequest.ProtoReflect.Descriptor instead.
 func (*RecordRootRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{59}
+	return file_meta_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RecordRootRequest) GetCommand() uint64 {
@@ -4154,7 +4294,7 @@ type RecordRootReply struct {
 
 func (x *RecordRootReply) Reset() {
 	*x = RecordRootReply{}
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4166,7 +4306,7 @@ func (x *RecordRootReply) String() string {
 func (*RecordRootReply) ProtoMessage() {}
 
 func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4179,7 +4319,7 @@ func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootReply.ProtoReflect.Descriptor instead.
 func (*RecordRootReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{60}
+	return file_meta_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RecordRootReply) GetRetired() []uint64 {
@@ -4201,7 +4341,7 @@ type RequestMoveRequest struct {
 
 func (x *RequestMoveRequest) Reset() {
 	*x = RequestMoveRequest{}
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4213,7 +4353,7 @@ func (x *RequestMoveRequest) String() string {
 func (*RequestMoveRequest) ProtoMessage() {}
 
 func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4226,7 +4366,7 @@ func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveRequest.ProtoReflect.Descriptor instead.
 func (*RequestMoveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{61}
+	return file_meta_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RequestMoveRequest) GetSession() uint64 {
@@ -4267,7 +4407,7 @@ type RequestMoveReply struct {
 
 func (x *RequestMoveReply) Reset() {
 	*x = RequestMoveReply{}
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4279,7 +4419,7 @@ func (x *RequestMoveReply) String() string {
 func (*RequestMoveReply) ProtoMessage() {}
 
 func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4292,7 +4432,7 @@ func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveReply.ProtoReflect.Descriptor instead.
 func (*RequestMoveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{62}
+	return file_meta_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RequestMoveReply) GetGranted() bool {
@@ -4318,7 +4458,7 @@ type GetSegmentsRequest struct {
 
 func (x *GetSegmentsRequest) Reset() {
 	*x = GetSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4470,7 @@ func (x *GetSegmentsRequest) String() string {
 func (*GetSegmentsRequest) ProtoMessage() {}
 
 func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4483,7 @@ func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*GetSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{63}
+	return file_meta_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetSegmentsRequest) GetIds() []uint64 {
@@ -4363,7 +4503,7 @@ type GetSegmentsReply struct {
 
 func (x *GetSegmentsReply) Reset() {
 	*x = GetSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4375,7 +4515,7 @@ func (x *GetSegmentsReply) String() string {
 func (*GetSegmentsReply) ProtoMessage() {}
 
 func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4388,7 +4528,7 @@ func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsReply.ProtoReflect.Descriptor instead.
 func (*GetSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{64}
+	return file_meta_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetSegmentsReply) GetSegments() []*Segment {
@@ -4416,7 +4556,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4428,7 +4568,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4441,7 +4581,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{65}
+	return file_meta_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListSegmentsRequest) GetVolume() uint64 {
@@ -4476,7 +4616,7 @@ type ListSegmentsReply struct {
 
 func (x *ListSegmentsReply) Reset() {
 	*x = ListSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4628,7 @@ func (x *ListSegmentsReply) String() string {
 func (*ListSegmentsReply) ProtoMessage() {}
 
 func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4641,7 @@ func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsReply.ProtoReflect.Descriptor instead.
 func (*ListSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{66}
+	return file_meta_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListSegmentsReply) GetSegments() []*Segment {
@@ -4537,7 +4677,7 @@ type ShardReport struct {
 
 func (x *ShardReport) Reset() {
 	*x = ShardReport{}
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4689,7 @@ func (x *ShardReport) String() string {
 func (*ShardReport) ProtoMessage() {}
 
 func (x *ShardReport) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4702,7 @@ func (x *ShardReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShardReport.ProtoReflect.Descriptor instead.
 func (*ShardReport) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{67}
+	return file_meta_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ShardReport) GetShard() *ShardRef {
@@ -4603,7 +4743,7 @@ type ReportShardsRequest struct {
 
 func (x *ReportShardsRequest) Reset() {
 	*x = ReportShardsRequest{}
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4615,7 +4755,7 @@ func (x *ReportShardsRequest) String() string {
 func (*ReportShardsRequest) ProtoMessage() {}
 
 func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4628,7 +4768,7 @@ func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsRequest.ProtoReflect.Descriptor instead.
 func (*ReportShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{68}
+	return file_meta_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReportShardsRequest) GetSession() uint64 {
@@ -4653,7 +4793,7 @@ type ReportShardsReply struct {
 
 func (x *ReportShardsReply) Reset() {
 	*x = ReportShardsReply{}
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4665,7 +4805,7 @@ func (x *ReportShardsReply) String() string {
 func (*ReportShardsReply) ProtoMessage() {}
 
 func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4678,7 +4818,7 @@ func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsReply.ProtoReflect.Descriptor instead.
 func (*ReportShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{69}
+	return file_meta_proto_rawDescGZIP(), []int{70}
 }
 
 type CheckShardsRequest struct {
@@ -4691,7 +4831,7 @@ type CheckShardsRequest struct {
 
 func (x *CheckShardsRequest) Reset() {
 	*x = CheckShardsRequest{}
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4703,7 +4843,7 @@ func (x *CheckShardsRequest) String() string {
 func (*CheckShardsRequest) ProtoMessage() {}
 
 func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4716,7 +4856,7 @@ func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsRequest.ProtoReflect.Descriptor instead.
 func (*CheckShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{70}
+	return file_meta_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CheckShardsRequest) GetServer() uint64 {
@@ -4743,7 +4883,7 @@ type CheckShardsReply struct {
 
 func (x *CheckShardsReply) Reset() {
 	*x = CheckShardsReply{}
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +4895,7 @@ func (x *CheckShardsReply) String() string {
 func (*CheckShardsReply) ProtoMessage() {}
 
 func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +4908,7 @@ func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsReply.ProtoReflect.Descriptor instead.
 func (*CheckShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{71}
+	return file_meta_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
@@ -4785,6 +4925,454 @@ func (x *CheckShardsReply) GetAbandoned() []*ShardRef {
 	return nil
 }
 
+type ExplainVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainVolumeRequest) Reset() {
+	*x = ExplainVolumeRequest{}
+	mi := &file_meta_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainVolumeRequest) ProtoMessage() {}
+
+func (x *ExplainVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainVolumeRequest.ProtoReflect.Descriptor instead.
+func (*ExplainVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *ExplainVolumeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ExplainVolumeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ExplainVolumeReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	Healthy       bool                   `protobuf:"varint,2,opt,name=healthy,proto3" json:"healthy,omitempty"`  // none of the findings wants anybody to do something
+	Findings      []*Finding             `protobuf:"bytes,3,rep,name=findings,proto3" json:"findings,omitempty"` // the worst first
+	Blocked       *Blocked               `protobuf:"bytes,4,opt,name=blocked,proto3" json:"blocked,omitempty"`   // its writer's acknowledgements wait; absent when they don't
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainVolumeReply) Reset() {
+	*x = ExplainVolumeReply{}
+	mi := &file_meta_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainVolumeReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainVolumeReply) ProtoMessage() {}
+
+func (x *ExplainVolumeReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainVolumeReply.ProtoReflect.Descriptor instead.
+func (*ExplainVolumeReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *ExplainVolumeReply) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+func (x *ExplainVolumeReply) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *ExplainVolumeReply) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *ExplainVolumeReply) GetBlocked() *Blocked {
+	if x != nil {
+		return x.Blocked
+	}
+	return nil
+}
+
+type Finding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bad           bool                   `protobuf:"varint,1,opt,name=bad,proto3" json:"bad,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // one sentence
+	Hint          string                 `protobuf:"bytes,3,opt,name=hint,proto3" json:"hint,omitempty"` // what to do; may be empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_meta_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *Finding) GetBad() bool {
+	if x != nil {
+		return x.Bad
+	}
+	return false
+}
+
+func (x *Finding) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Finding) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
+}
+
+type Blocked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        uint64                 `protobuf:"varint,1,opt,name=server,proto3" json:"server,omitempty"` // 0: a segment
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Ms            uint64                 `protobuf:"varint,3,opt,name=ms,proto3" json:"ms,omitempty"` // for so long, as the writer said
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Blocked) Reset() {
+	*x = Blocked{}
+	mi := &file_meta_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Blocked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Blocked) ProtoMessage() {}
+
+func (x *Blocked) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Blocked.ProtoReflect.Descriptor instead.
+func (*Blocked) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *Blocked) GetServer() uint64 {
+	if x != nil {
+		return x.Server
+	}
+	return 0
+}
+
+func (x *Blocked) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Blocked) GetMs() uint64 {
+	if x != nil {
+		return x.Ms
+	}
+	return 0
+}
+
+func (x *Blocked) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type ReportBlockedRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Volume        uint64                 `protobuf:"varint,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Server        uint64                 `protobuf:"varint,4,opt,name=server,proto3" json:"server,omitempty"`
+	Ms            uint64                 `protobuf:"varint,5,opt,name=ms,proto3" json:"ms,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportBlockedRequest) Reset() {
+	*x = ReportBlockedRequest{}
+	mi := &file_meta_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportBlockedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportBlockedRequest) ProtoMessage() {}
+
+func (x *ReportBlockedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportBlockedRequest.ProtoReflect.Descriptor instead.
+func (*ReportBlockedRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *ReportBlockedRequest) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *ReportBlockedRequest) GetVolume() uint64 {
+	if x != nil {
+		return x.Volume
+	}
+	return 0
+}
+
+func (x *ReportBlockedRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ReportBlockedRequest) GetServer() uint64 {
+	if x != nil {
+		return x.Server
+	}
+	return 0
+}
+
+func (x *ReportBlockedRequest) GetMs() uint64 {
+	if x != nil {
+		return x.Ms
+	}
+	return 0
+}
+
+func (x *ReportBlockedRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type ReportBlockedReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportBlockedReply) Reset() {
+	*x = ReportBlockedReply{}
+	mi := &file_meta_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportBlockedReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportBlockedReply) ProtoMessage() {}
+
+func (x *ReportBlockedReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportBlockedReply.ProtoReflect.Descriptor instead.
+func (*ReportBlockedReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{78}
+}
+
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_meta_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{79}
+}
+
+type BackupPart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupPart) Reset() {
+	*x = BackupPart{}
+	mi := &file_meta_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupPart) ProtoMessage() {}
+
+func (x *BackupPart) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
+func (*BackupPart) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *BackupPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type RebuildStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4793,7 +5381,7 @@ type RebuildStatusRequest struct {
 
 func (x *RebuildStatusRequest) Reset() {
 	*x = RebuildStatusRequest{}
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4805,7 +5393,7 @@ func (x *RebuildStatusRequest) String() string {
 func (*RebuildStatusRequest) ProtoMessage() {}
 
 func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4818,7 +5406,7 @@ func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusRequest.ProtoReflect.Descriptor instead.
 func (*RebuildStatusRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{72}
+	return file_meta_proto_rawDescGZIP(), []int{81}
 }
 
 type RebuildStatusReply struct {
@@ -4846,7 +5434,7 @@ type RebuildStatusReply struct {
 
 func (x *RebuildStatusReply) Reset() {
 	*x = RebuildStatusReply{}
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4858,7 +5446,7 @@ func (x *RebuildStatusReply) String() string {
 func (*RebuildStatusReply) ProtoMessage() {}
 
 func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4871,7 +5459,7 @@ func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusReply.ProtoReflect.Descriptor instead.
 func (*RebuildStatusReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{73}
+	return file_meta_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RebuildStatusReply) GetLostShards() uint64 {
@@ -5005,7 +5593,7 @@ type ChangeDevicesRequest struct {
 
 func (x *ChangeDevicesRequest) Reset() {
 	*x = ChangeDevicesRequest{}
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5017,7 +5605,7 @@ func (x *ChangeDevicesRequest) String() string {
 func (*ChangeDevicesRequest) ProtoMessage() {}
 
 func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5030,7 +5618,7 @@ func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{74}
+	return file_meta_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ChangeDevicesRequest) GetCommand() uint64 {
@@ -5070,7 +5658,7 @@ type ChangeDevicesReply struct {
 
 func (x *ChangeDevicesReply) Reset() {
 	*x = ChangeDevicesReply{}
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5082,7 +5670,7 @@ func (x *ChangeDevicesReply) String() string {
 func (*ChangeDevicesReply) ProtoMessage() {}
 
 func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5095,7 +5683,7 @@ func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesReply.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{75}
+	return file_meta_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ChangeDevicesReply) GetDevices() []uint64 {
@@ -5114,7 +5702,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5126,7 +5714,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5139,7 +5727,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{76}
+	return file_meta_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RemoveServerRequest) GetServer() uint64 {
@@ -5157,7 +5745,7 @@ type RemoveServerReply struct {
 
 func (x *RemoveServerReply) Reset() {
 	*x = RemoveServerReply{}
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5757,7 @@ func (x *RemoveServerReply) String() string {
 func (*RemoveServerReply) ProtoMessage() {}
 
 func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5770,7 @@ func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerReply.ProtoReflect.Descriptor instead.
 func (*RemoveServerReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{77}
+	return file_meta_proto_rawDescGZIP(), []int{86}
 }
 
 type ListEventsRequest struct {
@@ -5195,7 +5783,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5207,7 +5795,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5220,7 +5808,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{78}
+	return file_meta_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ListEventsRequest) GetAfter() uint64 {
@@ -5246,7 +5834,7 @@ type ListEventsReply struct {
 
 func (x *ListEventsReply) Reset() {
 	*x = ListEventsReply{}
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5258,7 +5846,7 @@ func (x *ListEventsReply) String() string {
 func (*ListEventsReply) ProtoMessage() {}
 
 func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5271,7 +5859,7 @@ func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsReply.ProtoReflect.Descriptor instead.
 func (*ListEventsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{79}
+	return file_meta_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListEventsReply) GetEvents() []*Event {
@@ -5293,7 +5881,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5305,7 +5893,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5318,7 +5906,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{80}
+	return file_meta_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Event) GetId() uint64 {
@@ -5357,7 +5945,7 @@ type ListClassesRequest struct {
 
 func (x *ListClassesRequest) Reset() {
 	*x = ListClassesRequest{}
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5369,7 +5957,7 @@ func (x *ListClassesRequest) String() string {
 func (*ListClassesRequest) ProtoMessage() {}
 
 func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5382,7 +5970,7 @@ func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesRequest.ProtoReflect.Descriptor instead.
 func (*ListClassesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{81}
+	return file_meta_proto_rawDescGZIP(), []int{90}
 }
 
 type ListClassesReply struct {
@@ -5395,7 +5983,7 @@ type ListClassesReply struct {
 
 func (x *ListClassesReply) Reset() {
 	*x = ListClassesReply{}
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5407,7 +5995,7 @@ func (x *ListClassesReply) String() string {
 func (*ListClassesReply) ProtoMessage() {}
 
 func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5420,7 +6008,7 @@ func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesReply.ProtoReflect.Descriptor instead.
 func (*ListClassesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{82}
+	return file_meta_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListClassesReply) GetClasses() []*QosClass {
@@ -5448,7 +6036,7 @@ type SetClassRequest struct {
 
 func (x *SetClassRequest) Reset() {
 	*x = SetClassRequest{}
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5460,7 +6048,7 @@ func (x *SetClassRequest) String() string {
 func (*SetClassRequest) ProtoMessage() {}
 
 func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5473,7 +6061,7 @@ func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassRequest.ProtoReflect.Descriptor instead.
 func (*SetClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{83}
+	return file_meta_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SetClassRequest) GetCommand() uint64 {
@@ -5506,7 +6094,7 @@ type SetClassReply struct {
 
 func (x *SetClassReply) Reset() {
 	*x = SetClassReply{}
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5518,7 +6106,7 @@ func (x *SetClassReply) String() string {
 func (*SetClassReply) ProtoMessage() {}
 
 func (x *SetClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5531,7 +6119,7 @@ func (x *SetClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassReply.ProtoReflect.Descriptor instead.
 func (*SetClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{84}
+	return file_meta_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SetClassReply) GetClass() *QosClass {
@@ -5551,7 +6139,7 @@ type RemoveClassRequest struct {
 
 func (x *RemoveClassRequest) Reset() {
 	*x = RemoveClassRequest{}
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5563,7 +6151,7 @@ func (x *RemoveClassRequest) String() string {
 func (*RemoveClassRequest) ProtoMessage() {}
 
 func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5576,7 +6164,7 @@ func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassRequest.ProtoReflect.Descriptor instead.
 func (*RemoveClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{85}
+	return file_meta_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *RemoveClassRequest) GetCommand() uint64 {
@@ -5601,7 +6189,7 @@ type RemoveClassReply struct {
 
 func (x *RemoveClassReply) Reset() {
 	*x = RemoveClassReply{}
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +6201,7 @@ func (x *RemoveClassReply) String() string {
 func (*RemoveClassReply) ProtoMessage() {}
 
 func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5626,7 +6214,7 @@ func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassReply.ProtoReflect.Descriptor instead.
 func (*RemoveClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{86}
+	return file_meta_proto_rawDescGZIP(), []int{95}
 }
 
 type Reservation struct {
@@ -5644,7 +6232,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5656,7 +6244,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5669,7 +6257,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{87}
+	return file_meta_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Reservation) GetId() uint64 {
@@ -5732,7 +6320,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5744,7 +6332,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5757,7 +6345,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{88}
+	return file_meta_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ReserveRequest) GetCommand() uint64 {
@@ -5795,7 +6383,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5807,7 +6395,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5820,7 +6408,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{89}
+	return file_meta_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ReserveReply) GetReservation() *Reservation {
@@ -5876,7 +6464,7 @@ type RenewReservationRequest struct {
 
 func (x *RenewReservationRequest) Reset() {
 	*x = RenewReservationRequest{}
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5888,7 +6476,7 @@ func (x *RenewReservationRequest) String() string {
 func (*RenewReservationRequest) ProtoMessage() {}
 
 func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5901,7 +6489,7 @@ func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationRequest.ProtoReflect.Descriptor instead.
 func (*RenewReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{90}
+	return file_meta_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *RenewReservationRequest) GetCommand() uint64 {
@@ -5934,7 +6522,7 @@ type RenewReservationReply struct {
 
 func (x *RenewReservationReply) Reset() {
 	*x = RenewReservationReply{}
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5946,7 +6534,7 @@ func (x *RenewReservationReply) String() string {
 func (*RenewReservationReply) ProtoMessage() {}
 
 func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5959,7 +6547,7 @@ func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationReply.ProtoReflect.Descriptor instead.
 func (*RenewReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{91}
+	return file_meta_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *RenewReservationReply) GetReservation() *Reservation {
@@ -5979,7 +6567,7 @@ type EndReservationRequest struct {
 
 func (x *EndReservationRequest) Reset() {
 	*x = EndReservationRequest{}
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5991,7 +6579,7 @@ func (x *EndReservationRequest) String() string {
 func (*EndReservationRequest) ProtoMessage() {}
 
 func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6004,7 +6592,7 @@ func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationRequest.ProtoReflect.Descriptor instead.
 func (*EndReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{92}
+	return file_meta_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *EndReservationRequest) GetCommand() uint64 {
@@ -6029,7 +6617,7 @@ type EndReservationReply struct {
 
 func (x *EndReservationReply) Reset() {
 	*x = EndReservationReply{}
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6041,7 +6629,7 @@ func (x *EndReservationReply) String() string {
 func (*EndReservationReply) ProtoMessage() {}
 
 func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6054,7 +6642,7 @@ func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationReply.ProtoReflect.Descriptor instead.
 func (*EndReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{93}
+	return file_meta_proto_rawDescGZIP(), []int{102}
 }
 
 type ListReservationsRequest struct {
@@ -6066,7 +6654,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6078,7 +6666,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6091,7 +6679,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{94}
+	return file_meta_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListReservationsRequest) GetJob() string {
@@ -6113,7 +6701,7 @@ type ListReservationsReply struct {
 
 func (x *ListReservationsReply) Reset() {
 	*x = ListReservationsReply{}
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6125,7 +6713,7 @@ func (x *ListReservationsReply) String() string {
 func (*ListReservationsReply) ProtoMessage() {}
 
 func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6138,7 +6726,7 @@ func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsReply.ProtoReflect.Descriptor instead.
 func (*ListReservationsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{95}
+	return file_meta_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListReservationsReply) GetReservations() []*Reservation {
@@ -6174,8 +6762,9 @@ var File_meta_proto protoreflect.FileDescriptor
 const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"meta.proto\x12\tstrake.v1\x1a\fcommon.proto\"\r\n" +
-	"\vPeekRequest\"\xbb\x01\n" +
+	"meta.proto\x12\tstrake.v1\x1a\fcommon.proto\"%\n" +
+	"\vPeekRequest\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\"\xb5\x02\n" +
 	"\tPeekReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05empty\x18\x02 \x01(\bR\x05empty\x12\x14\n" +
@@ -6184,7 +6773,13 @@ const file_meta_proto_rawDesc = "" +
 	"\x06leader\x18\x05 \x01(\tR\x06leader\x12\x14\n" +
 	"\x05peers\x18\x06 \x03(\tR\x05peers\x12\x18\n" +
 	"\aversion\x18\a \x01(\tR\aversion\x12\x16\n" +
-	"\x06formed\x18\b \x01(\bR\x06formed\"\x0f\n" +
+	"\x06formed\x18\b \x01(\bR\x06formed\x12\x1c\n" +
+	"\tdirectory\x18\t \x01(\x04R\tdirectory\x12\x12\n" +
+	"\x04life\x18\n" +
+	" \x01(\x04R\x04life\x12'\n" +
+	"\x0fknown_directory\x18\v \x01(\x04R\x0eknownDirectory\x12\x1d\n" +
+	"\n" +
+	"known_life\x18\f \x01(\x04R\tknownLife\"\x0f\n" +
 	"\rStatusRequest\"\xc5\x04\n" +
 	"\vStatusReply\x12\x12\n" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12+\n" +
@@ -6330,7 +6925,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x06events\x18\x01 \x03(\v2\x17.strake.v1.SessionEventR\x06events\"/\n" +
 	"\x13CloseSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\"\x13\n" +
-	"\x11CloseSessionReply\"\x96\x04\n" +
+	"\x11CloseSessionReply\"\xbf\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
@@ -6352,7 +6947,14 @@ const file_meta_proto_rawDesc = "" +
 	"\bunsealed\x18\x0f \x01(\x04R\bunsealed\x12\x14\n" +
 	"\x05state\x18\x10 \x01(\tR\x05state\x12\x1c\n" +
 	"\tundecided\x18\x11 \x01(\tR\tundecided\x12&\n" +
-	"\x0fremoved_at_unix\x18\x12 \x01(\x04R\rremovedAtUnix\"\xc1\x01\n" +
+	"\x0fremoved_at_unix\x18\x12 \x01(\x04R\rremovedAtUnix\x12'\n" +
+	"\x06losses\x18\x13 \x03(\v2\x0f.strake.v1.LossR\x06losses\"m\n" +
+	"\x04Loss\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\x04R\x03cut\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\x04R\x05after\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x17\n" +
+	"\aat_unix\x18\x05 \x01(\x04R\x06atUnix\"\xc1\x01\n" +
 	"\x13CreateVolumeRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
@@ -6478,14 +7080,17 @@ const file_meta_proto_rawDesc = "" +
 	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12%\n" +
 	"\x05seals\x18\x04 \x03(\v2\x0f.strake.v1.SealR\x05seals\"\x13\n" +
-	"\x11SealSegmentsReply\"\xb2\x01\n" +
+	"\x11SealSegmentsReply\"\xf6\x01\n" +
 	"\x11CloseEpochRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03cut\x18\x04 \x01(\x04R\x03cut\x12%\n" +
 	"\x05seals\x18\x05 \x03(\v2\x0f.strake.v1.SealR\x05seals\x12\x1c\n" +
-	"\tundecided\x18\x06 \x01(\tR\tundecided\"\x11\n" +
+	"\tundecided\x18\x06 \x01(\tR\tundecided\x12\x1f\n" +
+	"\vaccept_loss\x18\a \x01(\bR\n" +
+	"acceptLoss\x12!\n" +
+	"\faccept_after\x18\b \x01(\x04R\vacceptAfter\"\x11\n" +
 	"\x0fCloseEpochReply\"\xe9\x01\n" +
 	"\x11RecordRootRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
@@ -6533,7 +7138,36 @@ const file_meta_proto_rawDesc = "" +
 	"\x06shards\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\x06shards\"x\n" +
 	"\x10CheckShardsReply\x121\n" +
 	"\tleftovers\x18\x01 \x03(\v2\x13.strake.v1.ShardRefR\tleftovers\x121\n" +
-	"\tabandoned\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\tabandoned\"\x16\n" +
+	"\tabandoned\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\tabandoned\"B\n" +
+	"\x14ExplainVolumeRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xb7\x01\n" +
+	"\x12ExplainVolumeReply\x12)\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\x12\x18\n" +
+	"\ahealthy\x18\x02 \x01(\bR\ahealthy\x12.\n" +
+	"\bfindings\x18\x03 \x03(\v2\x12.strake.v1.FindingR\bfindings\x12,\n" +
+	"\ablocked\x18\x04 \x01(\v2\x12.strake.v1.BlockedR\ablocked\"C\n" +
+	"\aFinding\x12\x10\n" +
+	"\x03bad\x18\x01 \x01(\bR\x03bad\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x12\n" +
+	"\x04hint\x18\x03 \x01(\tR\x04hint\"c\n" +
+	"\aBlocked\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\x04R\x06server\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x0e\n" +
+	"\x02ms\x18\x03 \x01(\x04R\x02ms\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x9e\x01\n" +
+	"\x14ReportBlockedRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06server\x18\x04 \x01(\x04R\x06server\x12\x0e\n" +
+	"\x02ms\x18\x05 \x01(\x04R\x02ms\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\x14\n" +
+	"\x12ReportBlockedReply\"\x0f\n" +
+	"\rBackupRequest\" \n" +
+	"\n" +
+	"BackupPart\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x16\n" +
 	"\x14RebuildStatusRequest\"\xb4\x04\n" +
 	"\x12RebuildStatusReply\x12\x1f\n" +
 	"\vlost_shards\x18\x01 \x01(\x04R\n" +
@@ -6636,7 +7270,7 @@ const file_meta_proto_rawDesc = "" +
 	"\adevices\x18\x03 \x03(\v2\x19.strake.v1.DeviceCapacityR\adevices\x12\x1e\n" +
 	"\n" +
 	"unmeasured\x18\x04 \x01(\rR\n" +
-	"unmeasured2\x91\x17\n" +
+	"unmeasured2\xf0\x18\n" +
 	"\x04Meta\x124\n" +
 	"\x04Peek\x12\x16.strake.v1.PeekRequest\x1a\x14.strake.v1.PeekReply\x12:\n" +
 	"\x06Status\x12\x18.strake.v1.StatusRequest\x1a\x16.strake.v1.StatusReply\x12C\n" +
@@ -6680,7 +7314,10 @@ const file_meta_proto_rawDesc = "" +
 	"\aReserve\x12\x19.strake.v1.ReserveRequest\x1a\x17.strake.v1.ReserveReply\x12X\n" +
 	"\x10RenewReservation\x12\".strake.v1.RenewReservationRequest\x1a .strake.v1.RenewReservationReply\x12R\n" +
 	"\x0eEndReservation\x12 .strake.v1.EndReservationRequest\x1a\x1e.strake.v1.EndReservationReply\x12X\n" +
-	"\x10ListReservations\x12\".strake.v1.ListReservationsRequest\x1a .strake.v1.ListReservationsReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
+	"\x10ListReservations\x12\".strake.v1.ListReservationsRequest\x1a .strake.v1.ListReservationsReply\x12O\n" +
+	"\rExplainVolume\x12\x1f.strake.v1.ExplainVolumeRequest\x1a\x1d.strake.v1.ExplainVolumeReply\x12O\n" +
+	"\rReportBlocked\x12\x1f.strake.v1.ReportBlockedRequest\x1a\x1d.strake.v1.ReportBlockedReply\x12;\n" +
+	"\x06Backup\x12\x18.strake.v1.BackupRequest\x1a\x15.strake.v1.BackupPart0\x01B\x11Z\x0fstrake/proto/pbb\x06proto3"
 
 var (
 	file_meta_proto_rawDescOnce sync.Once
@@ -6695,7 +7332,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 96)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
 var file_meta_proto_goTypes = []any{
 	(SessionEvent_Kind)(0),           // 0: strake.v1.SessionEvent.Kind
 	(ChangeDevicesRequest_Change)(0), // 1: strake.v1.ChangeDevicesRequest.Change
@@ -6729,75 +7366,84 @@ var file_meta_proto_goTypes = []any{
 	(*CloseSessionRequest)(nil),      // 29: strake.v1.CloseSessionRequest
 	(*CloseSessionReply)(nil),        // 30: strake.v1.CloseSessionReply
 	(*Volume)(nil),                   // 31: strake.v1.Volume
-	(*CreateVolumeRequest)(nil),      // 32: strake.v1.CreateVolumeRequest
-	(*CreateVolumeReply)(nil),        // 33: strake.v1.CreateVolumeReply
-	(*GetVolumeRequest)(nil),         // 34: strake.v1.GetVolumeRequest
-	(*GetVolumeReply)(nil),           // 35: strake.v1.GetVolumeReply
-	(*ListVolumesRequest)(nil),       // 36: strake.v1.ListVolumesRequest
-	(*ListVolumesReply)(nil),         // 37: strake.v1.ListVolumesReply
-	(*ResizeVolumeRequest)(nil),      // 38: strake.v1.ResizeVolumeRequest
-	(*ResizeVolumeReply)(nil),        // 39: strake.v1.ResizeVolumeReply
-	(*RemoveVolumeRequest)(nil),      // 40: strake.v1.RemoveVolumeRequest
-	(*RemoveVolumeReply)(nil),        // 41: strake.v1.RemoveVolumeReply
-	(*UndeleteVolumeRequest)(nil),    // 42: strake.v1.UndeleteVolumeRequest
-	(*UndeleteVolumeReply)(nil),      // 43: strake.v1.UndeleteVolumeReply
-	(*Placement)(nil),                // 44: strake.v1.Placement
-	(*Segment)(nil),                  // 45: strake.v1.Segment
-	(*ServerAddress)(nil),            // 46: strake.v1.ServerAddress
-	(*Root)(nil),                     // 47: strake.v1.Root
-	(*Cut)(nil),                      // 48: strake.v1.Cut
-	(*OpenVolumeRequest)(nil),        // 49: strake.v1.OpenVolumeRequest
-	(*OpenVolumeReply)(nil),          // 50: strake.v1.OpenVolumeReply
-	(*AcquireLeaseRequest)(nil),      // 51: strake.v1.AcquireLeaseRequest
-	(*AcquireLeaseReply)(nil),        // 52: strake.v1.AcquireLeaseReply
-	(*ReleaseLeaseRequest)(nil),      // 53: strake.v1.ReleaseLeaseRequest
-	(*ReleaseLeaseReply)(nil),        // 54: strake.v1.ReleaseLeaseReply
-	(*AllocateSegmentsRequest)(nil),  // 55: strake.v1.AllocateSegmentsRequest
-	(*AllocateSegmentsReply)(nil),    // 56: strake.v1.AllocateSegmentsReply
-	(*SealSegmentsRequest)(nil),      // 57: strake.v1.SealSegmentsRequest
-	(*SealSegmentsReply)(nil),        // 58: strake.v1.SealSegmentsReply
-	(*CloseEpochRequest)(nil),        // 59: strake.v1.CloseEpochRequest
-	(*CloseEpochReply)(nil),          // 60: strake.v1.CloseEpochReply
-	(*RecordRootRequest)(nil),        // 61: strake.v1.RecordRootRequest
-	(*RecordRootReply)(nil),          // 62: strake.v1.RecordRootReply
-	(*RequestMoveRequest)(nil),       // 63: strake.v1.RequestMoveRequest
-	(*RequestMoveReply)(nil),         // 64: strake.v1.RequestMoveReply
-	(*GetSegmentsRequest)(nil),       // 65: strake.v1.GetSegmentsRequest
-	(*GetSegmentsReply)(nil),         // 66: strake.v1.GetSegmentsReply
-	(*ListSegmentsRequest)(nil),      // 67: strake.v1.ListSegmentsRequest
-	(*ListSegmentsReply)(nil),        // 68: strake.v1.ListSegmentsReply
-	(*ShardReport)(nil),              // 69: strake.v1.ShardReport
-	(*ReportShardsRequest)(nil),      // 70: strake.v1.ReportShardsRequest
-	(*ReportShardsReply)(nil),        // 71: strake.v1.ReportShardsReply
-	(*CheckShardsRequest)(nil),       // 72: strake.v1.CheckShardsRequest
-	(*CheckShardsReply)(nil),         // 73: strake.v1.CheckShardsReply
-	(*RebuildStatusRequest)(nil),     // 74: strake.v1.RebuildStatusRequest
-	(*RebuildStatusReply)(nil),       // 75: strake.v1.RebuildStatusReply
-	(*ChangeDevicesRequest)(nil),     // 76: strake.v1.ChangeDevicesRequest
-	(*ChangeDevicesReply)(nil),       // 77: strake.v1.ChangeDevicesReply
-	(*RemoveServerRequest)(nil),      // 78: strake.v1.RemoveServerRequest
-	(*RemoveServerReply)(nil),        // 79: strake.v1.RemoveServerReply
-	(*ListEventsRequest)(nil),        // 80: strake.v1.ListEventsRequest
-	(*ListEventsReply)(nil),          // 81: strake.v1.ListEventsReply
-	(*Event)(nil),                    // 82: strake.v1.Event
-	(*ListClassesRequest)(nil),       // 83: strake.v1.ListClassesRequest
-	(*ListClassesReply)(nil),         // 84: strake.v1.ListClassesReply
-	(*SetClassRequest)(nil),          // 85: strake.v1.SetClassRequest
-	(*SetClassReply)(nil),            // 86: strake.v1.SetClassReply
-	(*RemoveClassRequest)(nil),       // 87: strake.v1.RemoveClassRequest
-	(*RemoveClassReply)(nil),         // 88: strake.v1.RemoveClassReply
-	(*Reservation)(nil),              // 89: strake.v1.Reservation
-	(*ReserveRequest)(nil),           // 90: strake.v1.ReserveRequest
-	(*ReserveReply)(nil),             // 91: strake.v1.ReserveReply
-	(*RenewReservationRequest)(nil),  // 92: strake.v1.RenewReservationRequest
-	(*RenewReservationReply)(nil),    // 93: strake.v1.RenewReservationReply
-	(*EndReservationRequest)(nil),    // 94: strake.v1.EndReservationRequest
-	(*EndReservationReply)(nil),      // 95: strake.v1.EndReservationReply
-	(*ListReservationsRequest)(nil),  // 96: strake.v1.ListReservationsRequest
-	(*ListReservationsReply)(nil),    // 97: strake.v1.ListReservationsReply
-	(*Geometry)(nil),                 // 98: strake.v1.Geometry
-	(*Seal)(nil),                     // 99: strake.v1.Seal
-	(*ShardRef)(nil),                 // 100: strake.v1.ShardRef
+	(*Loss)(nil),                     // 32: strake.v1.Loss
+	(*CreateVolumeRequest)(nil),      // 33: strake.v1.CreateVolumeRequest
+	(*CreateVolumeReply)(nil),        // 34: strake.v1.CreateVolumeReply
+	(*GetVolumeRequest)(nil),         // 35: strake.v1.GetVolumeRequest
+	(*GetVolumeReply)(nil),           // 36: strake.v1.GetVolumeReply
+	(*ListVolumesRequest)(nil),       // 37: strake.v1.ListVolumesRequest
+	(*ListVolumesReply)(nil),         // 38: strake.v1.ListVolumesReply
+	(*ResizeVolumeRequest)(nil),      // 39: strake.v1.ResizeVolumeRequest
+	(*ResizeVolumeReply)(nil),        // 40: strake.v1.ResizeVolumeReply
+	(*RemoveVolumeRequest)(nil),      // 41: strake.v1.RemoveVolumeRequest
+	(*RemoveVolumeReply)(nil),        // 42: strake.v1.RemoveVolumeReply
+	(*UndeleteVolumeRequest)(nil),    // 43: strake.v1.UndeleteVolumeRequest
+	(*UndeleteVolumeReply)(nil),      // 44: strake.v1.UndeleteVolumeReply
+	(*Placement)(nil),                // 45: strake.v1.Placement
+	(*Segment)(nil),                  // 46: strake.v1.Segment
+	(*ServerAddress)(nil),            // 47: strake.v1.ServerAddress
+	(*Root)(nil),                     // 48: strake.v1.Root
+	(*Cut)(nil),                      // 49: strake.v1.Cut
+	(*OpenVolumeRequest)(nil),        // 50: strake.v1.OpenVolumeRequest
+	(*OpenVolumeReply)(nil),          // 51: strake.v1.OpenVolumeReply
+	(*AcquireLeaseRequest)(nil),      // 52: strake.v1.AcquireLeaseRequest
+	(*AcquireLeaseReply)(nil),        // 53: strake.v1.AcquireLeaseReply
+	(*ReleaseLeaseRequest)(nil),      // 54: strake.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseReply)(nil),        // 55: strake.v1.ReleaseLeaseReply
+	(*AllocateSegmentsRequest)(nil),  // 56: strake.v1.AllocateSegmentsRequest
+	(*AllocateSegmentsReply)(nil),    // 57: strake.v1.AllocateSegmentsReply
+	(*SealSegmentsRequest)(nil),      // 58: strake.v1.SealSegmentsRequest
+	(*SealSegmentsReply)(nil),        // 59: strake.v1.SealSegmentsReply
+	(*CloseEpochRequest)(nil),        // 60: strake.v1.CloseEpochRequest
+	(*CloseEpochReply)(nil),          // 61: strake.v1.CloseEpochReply
+	(*RecordRootRequest)(nil),        // 62: strake.v1.RecordRootRequest
+	(*RecordRootReply)(nil),          // 63: strake.v1.RecordRootReply
+	(*RequestMoveRequest)(nil),       // 64: strake.v1.RequestMoveRequest
+	(*RequestMoveReply)(nil),         // 65: strake.v1.RequestMoveReply
+	(*GetSegmentsRequest)(nil),       // 66: strake.v1.GetSegmentsRequest
+	(*GetSegmentsReply)(nil),         // 67: strake.v1.GetSegmentsReply
+	(*ListSegmentsRequest)(nil),      // 68: strake.v1.ListSegmentsRequest
+	(*ListSegmentsReply)(nil),        // 69: strake.v1.ListSegmentsReply
+	(*ShardReport)(nil),              // 70: strake.v1.ShardReport
+	(*ReportShardsRequest)(nil),      // 71: strake.v1.ReportShardsRequest
+	(*ReportShardsReply)(nil),        // 72: strake.v1.ReportShardsReply
+	(*CheckShardsRequest)(nil),       // 73: strake.v1.CheckShardsRequest
+	(*CheckShardsReply)(nil),         // 74: strake.v1.CheckShardsReply
+	(*ExplainVolumeRequest)(nil),     // 75: strake.v1.ExplainVolumeRequest
+	(*ExplainVolumeReply)(nil),       // 76: strake.v1.ExplainVolumeReply
+	(*Finding)(nil),                  // 77: strake.v1.Finding
+	(*Blocked)(nil),                  // 78: strake.v1.Blocked
+	(*ReportBlockedRequest)(nil),     // 79: strake.v1.ReportBlockedRequest
+	(*ReportBlockedReply)(nil),       // 80: strake.v1.ReportBlockedReply
+	(*BackupRequest)(nil),            // 81: strake.v1.BackupRequest
+	(*BackupPart)(nil),               // 82: strake.v1.BackupPart
+	(*RebuildStatusRequest)(nil),     // 83: strake.v1.RebuildStatusRequest
+	(*RebuildStatusReply)(nil),       // 84: strake.v1.RebuildStatusReply
+	(*ChangeDevicesRequest)(nil),     // 85: strake.v1.ChangeDevicesRequest
+	(*ChangeDevicesReply)(nil),       // 86: strake.v1.ChangeDevicesReply
+	(*RemoveServerRequest)(nil),      // 87: strake.v1.RemoveServerRequest
+	(*RemoveServerReply)(nil),        // 88: strake.v1.RemoveServerReply
+	(*ListEventsRequest)(nil),        // 89: strake.v1.ListEventsRequest
+	(*ListEventsReply)(nil),          // 90: strake.v1.ListEventsReply
+	(*Event)(nil),                    // 91: strake.v1.Event
+	(*ListClassesRequest)(nil),       // 92: strake.v1.ListClassesRequest
+	(*ListClassesReply)(nil),         // 93: strake.v1.ListClassesReply
+	(*SetClassRequest)(nil),          // 94: strake.v1.SetClassRequest
+	(*SetClassReply)(nil),            // 95: strake.v1.SetClassReply
+	(*RemoveClassRequest)(nil),       // 96: strake.v1.RemoveClassRequest
+	(*RemoveClassReply)(nil),         // 97: strake.v1.RemoveClassReply
+	(*Reservation)(nil),              // 98: strake.v1.Reservation
+	(*ReserveRequest)(nil),           // 99: strake.v1.ReserveRequest
+	(*ReserveReply)(nil),             // 100: strake.v1.ReserveReply
+	(*RenewReservationRequest)(nil),  // 101: strake.v1.RenewReservationRequest
+	(*RenewReservationReply)(nil),    // 102: strake.v1.RenewReservationReply
+	(*EndReservationRequest)(nil),    // 103: strake.v1.EndReservationRequest
+	(*EndReservationReply)(nil),      // 104: strake.v1.EndReservationReply
+	(*ListReservationsRequest)(nil),  // 105: strake.v1.ListReservationsRequest
+	(*ListReservationsReply)(nil),    // 106: strake.v1.ListReservationsReply
+	(*Geometry)(nil),                 // 107: strake.v1.Geometry
+	(*Seal)(nil),                     // 108: strake.v1.Seal
+	(*ShardRef)(nil),                 // 109: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
 	6,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
@@ -6819,136 +7465,146 @@ var file_meta_proto_depIdxs = []int32{
 	12,  // 16: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
 	0,   // 17: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
 	27,  // 18: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	98,  // 19: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
-	98,  // 20: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
-	31,  // 21: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
-	31,  // 22: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
-	31,  // 23: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
-	31,  // 24: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
-	31,  // 25: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	98,  // 26: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
-	44,  // 27: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	99,  // 28: strake.v1.Segment.seal:type_name -> strake.v1.Seal
-	31,  // 29: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
-	47,  // 30: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
-	48,  // 31: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
-	45,  // 32: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
-	46,  // 33: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
-	50,  // 34: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
-	45,  // 35: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
-	46,  // 36: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	99,  // 37: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	99,  // 38: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
-	47,  // 39: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	99,  // 40: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
-	45,  // 41: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
-	46,  // 42: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	45,  // 43: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
-	46,  // 44: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	100, // 45: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
-	69,  // 46: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
-	100, // 47: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
-	100, // 48: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	100, // 49: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
-	1,   // 50: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	82,  // 51: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	21,  // 52: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
-	21,  // 53: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
-	21,  // 54: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
-	17,  // 55: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
-	17,  // 56: strake.v1.Reservation.served:type_name -> strake.v1.Rate
-	89,  // 57: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
-	89,  // 58: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
-	17,  // 59: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
-	17,  // 60: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
-	17,  // 61: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
-	89,  // 62: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
-	89,  // 63: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
-	17,  // 64: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
-	20,  // 65: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
-	2,   // 66: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	4,   // 67: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	7,   // 68: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	9,   // 69: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	13,  // 70: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	15,  // 71: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	22,  // 72: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	24,  // 73: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	26,  // 74: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	29,  // 75: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	32,  // 76: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	34,  // 77: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	36,  // 78: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	38,  // 79: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	40,  // 80: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	42,  // 81: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	49,  // 82: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	51,  // 83: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	53,  // 84: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	55,  // 85: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	57,  // 86: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	59,  // 87: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	61,  // 88: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	63,  // 89: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	65,  // 90: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	67,  // 91: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	70,  // 92: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	72,  // 93: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	74,  // 94: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	76,  // 95: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	78,  // 96: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	80,  // 97: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	83,  // 98: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
-	85,  // 99: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
-	87,  // 100: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
-	90,  // 101: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
-	92,  // 102: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
-	94,  // 103: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
-	96,  // 104: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
-	3,   // 105: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	5,   // 106: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	8,   // 107: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	10,  // 108: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	14,  // 109: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	16,  // 110: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	23,  // 111: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	25,  // 112: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	28,  // 113: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	30,  // 114: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	33,  // 115: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	35,  // 116: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	37,  // 117: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	39,  // 118: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	41,  // 119: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	43,  // 120: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	50,  // 121: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	52,  // 122: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	54,  // 123: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	56,  // 124: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	58,  // 125: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	60,  // 126: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	62,  // 127: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	64,  // 128: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	66,  // 129: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	68,  // 130: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	71,  // 131: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	73,  // 132: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	75,  // 133: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	77,  // 134: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	79,  // 135: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	81,  // 136: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	84,  // 137: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
-	86,  // 138: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
-	88,  // 139: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
-	91,  // 140: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
-	93,  // 141: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
-	95,  // 142: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
-	97,  // 143: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
-	105, // [105:144] is the sub-list for method output_type
-	66,  // [66:105] is the sub-list for method input_type
-	66,  // [66:66] is the sub-list for extension type_name
-	66,  // [66:66] is the sub-list for extension extendee
-	0,   // [0:66] is the sub-list for field type_name
+	107, // 19: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	32,  // 20: strake.v1.Volume.losses:type_name -> strake.v1.Loss
+	107, // 21: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	31,  // 22: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
+	31,  // 23: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
+	31,  // 24: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
+	31,  // 25: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
+	31,  // 26: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
+	107, // 27: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	45,  // 28: strake.v1.Segment.placements:type_name -> strake.v1.Placement
+	108, // 29: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	31,  // 30: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
+	48,  // 31: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
+	49,  // 32: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
+	46,  // 33: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
+	47,  // 34: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
+	51,  // 35: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
+	46,  // 36: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
+	47,  // 37: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	108, // 38: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	108, // 39: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	48,  // 40: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
+	108, // 41: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	46,  // 42: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
+	47,  // 43: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	46,  // 44: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
+	47,  // 45: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	109, // 46: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	70,  // 47: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
+	109, // 48: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	109, // 49: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	109, // 50: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	31,  // 51: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
+	77,  // 52: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
+	78,  // 53: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
+	1,   // 54: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	91,  // 55: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	21,  // 56: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
+	21,  // 57: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
+	21,  // 58: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
+	17,  // 59: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
+	17,  // 60: strake.v1.Reservation.served:type_name -> strake.v1.Rate
+	98,  // 61: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
+	98,  // 62: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
+	17,  // 63: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
+	17,  // 64: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
+	17,  // 65: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
+	98,  // 66: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
+	98,  // 67: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
+	17,  // 68: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
+	20,  // 69: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
+	2,   // 70: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	4,   // 71: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	7,   // 72: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	9,   // 73: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	13,  // 74: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	15,  // 75: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	22,  // 76: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	24,  // 77: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	26,  // 78: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	29,  // 79: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	33,  // 80: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	35,  // 81: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	37,  // 82: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	39,  // 83: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	41,  // 84: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	43,  // 85: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	50,  // 86: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	52,  // 87: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	54,  // 88: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	56,  // 89: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	58,  // 90: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	60,  // 91: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	62,  // 92: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	64,  // 93: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	66,  // 94: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	68,  // 95: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	71,  // 96: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	73,  // 97: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	83,  // 98: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	85,  // 99: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	87,  // 100: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	89,  // 101: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	92,  // 102: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	94,  // 103: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	96,  // 104: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	99,  // 105: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	101, // 106: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	103, // 107: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	105, // 108: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	75,  // 109: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
+	79,  // 110: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
+	81,  // 111: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
+	3,   // 112: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	5,   // 113: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	8,   // 114: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	10,  // 115: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	14,  // 116: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	16,  // 117: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	23,  // 118: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	25,  // 119: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	28,  // 120: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	30,  // 121: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	34,  // 122: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	36,  // 123: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	38,  // 124: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	40,  // 125: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	42,  // 126: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	44,  // 127: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	51,  // 128: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	53,  // 129: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	55,  // 130: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	57,  // 131: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	59,  // 132: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	61,  // 133: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	63,  // 134: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	65,  // 135: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	67,  // 136: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	69,  // 137: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	72,  // 138: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	74,  // 139: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	84,  // 140: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	86,  // 141: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	88,  // 142: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	90,  // 143: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	93,  // 144: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	95,  // 145: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	97,  // 146: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	100, // 147: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	102, // 148: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	104, // 149: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	106, // 150: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	76,  // 151: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
+	80,  // 152: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
+	82,  // 153: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
+	112, // [112:154] is the sub-list for method output_type
+	70,  // [70:112] is the sub-list for method input_type
+	70,  // [70:70] is the sub-list for extension type_name
+	70,  // [70:70] is the sub-list for extension extendee
+	0,   // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -6963,7 +7619,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   96,
+			NumMessages:   105,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -62,6 +62,9 @@ const (
 	Meta_RenewReservation_FullMethodName = "/strake.v1.Meta/RenewReservation"
 	Meta_EndReservation_FullMethodName   = "/strake.v1.Meta/EndReservation"
 	Meta_ListReservations_FullMethodName = "/strake.v1.Meta/ListReservations"
+	Meta_ExplainVolume_FullMethodName    = "/strake.v1.Meta/ExplainVolume"
+	Meta_ReportBlocked_FullMethodName    = "/strake.v1.Meta/ReportBlocked"
+	Meta_Backup_FullMethodName           = "/strake.v1.Meta/Backup"
 )
 
 // MetaClient is the client API for Meta service.
@@ -133,6 +136,13 @@ type MetaClient interface {
 	RenewReservation(ctx context.Context, in *RenewReservationRequest, opts ...grpc.CallOption) (*RenewReservationReply, error)
 	EndReservation(ctx context.Context, in *EndReservationRequest, opts ...grpc.CallOption) (*EndReservationReply, error)
 	ListReservations(ctx context.Context, in *ListReservationsRequest, opts ...grpc.CallOption) (*ListReservationsReply, error)
+	// ExplainVolume tells what a volume waits for and why, and what is well.
+	ExplainVolume(ctx context.Context, in *ExplainVolumeRequest, opts ...grpc.CallOption) (*ExplainVolumeReply, error)
+	// ReportBlocked tells of a writer whose acknowledgements wait; server 0 for a
+	// segment; ms 0: they no longer wait.
+	ReportBlocked(ctx context.Context, in *ReportBlockedRequest, opts ...grpc.CallOption) (*ReportBlockedReply, error)
+	// Backup sends a snapshot of the state.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error)
 }
 
 type metaClient struct {
@@ -533,6 +543,45 @@ func (c *metaClient) ListReservations(ctx context.Context, in *ListReservationsR
 	return out, nil
 }
 
+func (c *metaClient) ExplainVolume(ctx context.Context, in *ExplainVolumeRequest, opts ...grpc.CallOption) (*ExplainVolumeReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainVolumeReply)
+	err := c.cc.Invoke(ctx, Meta_ExplainVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) ReportBlocked(ctx context.Context, in *ReportBlockedRequest, opts ...grpc.CallOption) (*ReportBlockedReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportBlockedReply)
+	err := c.cc.Invoke(ctx, Meta_ReportBlocked_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Meta_ServiceDesc.Streams[0], Meta_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupPart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Meta_BackupClient = grpc.ServerStreamingClient[BackupPart]
+
 // MetaServer is the server API for Meta service.
 // All implementations must embed UnimplementedMetaServer
 // for forward compatibility.
@@ -602,6 +651,13 @@ type MetaServer interface {
 	RenewReservation(context.Context, *RenewReservationRequest) (*RenewReservationReply, error)
 	EndReservation(context.Context, *EndReservationRequest) (*EndReservationReply, error)
 	ListReservations(context.Context, *ListReservationsRequest) (*ListReservationsReply, error)
+	// ExplainVolume tells what a volume waits for and why, and what is well.
+	ExplainVolume(context.Context, *ExplainVolumeRequest) (*ExplainVolumeReply, error)
+	// ReportBlocked tells of a writer whose acknowledgements wait; server 0 for a
+	// segment; ms 0: they no longer wait.
+	ReportBlocked(context.Context, *ReportBlockedRequest) (*ReportBlockedReply, error)
+	// Backup sends a snapshot of the state.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error
 	mustEmbedUnimplementedMetaServer()
 }
 
@@ -728,6 +784,15 @@ func (UnimplementedMetaServer) EndReservation(context.Context, *EndReservationRe
 }
 func (UnimplementedMetaServer) ListReservations(context.Context, *ListReservationsRequest) (*ListReservationsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListReservations not implemented")
+}
+func (UnimplementedMetaServer) ExplainVolume(context.Context, *ExplainVolumeRequest) (*ExplainVolumeReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainVolume not implemented")
+}
+func (UnimplementedMetaServer) ReportBlocked(context.Context, *ReportBlockedRequest) (*ReportBlockedReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportBlocked not implemented")
+}
+func (UnimplementedMetaServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedMetaServer) mustEmbedUnimplementedMetaServer() {}
 func (UnimplementedMetaServer) testEmbeddedByValue()              {}
@@ -1452,6 +1517,53 @@ func _Meta_ListReservations_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Meta_ExplainVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).ExplainVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_ExplainVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).ExplainVolume(ctx, req.(*ExplainVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_ReportBlocked_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportBlockedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).ReportBlocked(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_ReportBlocked_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).ReportBlocked(ctx, req.(*ReportBlockedRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MetaServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupPart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Meta_BackupServer = grpc.ServerStreamingServer[BackupPart]
+
 // Meta_ServiceDesc is the grpc.ServiceDesc for Meta service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1615,7 +1727,21 @@ var Meta_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListReservations",
 			Handler:    _Meta_ListReservations_Handler,
 		},
+		{
+			MethodName: "ExplainVolume",
+			Handler:    _Meta_ExplainVolume_Handler,
+		},
+		{
+			MethodName: "ReportBlocked",
+			Handler:    _Meta_ReportBlocked_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Backup",
+			Handler:       _Meta_Backup_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "meta.proto",
 }

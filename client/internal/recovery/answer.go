@@ -52,4 +52,6 @@ type Input struct {
 	Sealed   []Interval // seqs above LastCut that sealed segments hold, any order
 	Flushed  layout.Seq // highest flushed seq known from elsewhere (sealed segments' headers), else 0
 	Segments []Segment  // every unsealed data segment of older epochs, empty ones too
+	// Accept is set when people give up whatever can't be decided above this seq.
+	Accept *layout.Seq
 }

@@ -15,8 +15,17 @@ type Plan struct {
 	Flushed layout.Seq    // highest flushed seq in any header
 	Seals   []stripe.Seal // one for each input segment, in its order; for CloseEpoch
 	Tail    []Tail        // ascending by seq; append again and sync before CloseEpoch
+	Lost    Lost          // with Input.Accept
 	// Blocked says, with an error, who must come back.
 	Blocked []Blocker
+}
+
+// Lost is what some answer showed above the cut, and was given up. What no answer
+// showed is lost as well.
+type Lost struct {
+	Stripes uint64
+	Last    layout.Seq // 0: none
+	Blocks  uint64     // written by them, as far as a header could be read
 }
 
 // Tail is a standing stripe, not known to be flushed, that some participant
@@ -50,7 +59,13 @@ func (b Blocker) String() string {
 // than k shards of a segment answered, Undecided when the first seq that does
 // not stand may yet stand, Corrupt when two headers of a copy contradict each
 // other or a flushed stripe fell. With an error the plan holds only Blocked.
+//
+// With Input.Accept the log ends at the last seq that stands, whatever is undecided
+// above it. Error: InvalidArgument when that is lower than what was accepted.
 func Decide(in Input) (Plan, error) {
+	if in.Accept != nil {
+		return decideWithLoss(in)
+	}
 	if blocked := unanswered(in.Segments); len(blocked) > 0 {
 		return refuse(errs.Unavailable, blocked, "too few shards answered")
 	}
@@ -71,6 +86,23 @@ func Decide(in Input) (Plan, error) {
 		return Plan{}, errs.New(errs.Corrupt, "recover volume", "the log ends at seq %d, and seq %d was flushed: more is lost than the parity covers", cut, l.flushed)
 	}
 	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut), Tail: l.tail(cut)}, nil
+}
+
+// decideWithLoss takes what stands, in order, and gives up the rest.
+func decideWithLoss(in Input) (Plan, error) {
+	l := newLog(in)
+	for i := range in.Segments {
+		if err := l.read(&in.Segments[i]); err != nil {
+			return Plan{}, err
+		}
+	}
+	cut, _ := l.end()
+	if cut < *in.Accept {
+		return Plan{}, errs.New(errs.InvalidArgument, "recover volume", "the log stands up to seq %d, more would be lost than what follows seq %d", cut, *in.Accept).
+			WithHint("bring servers back, or accept the loss after seq %d", cut)
+	}
+	l.flushed = min(l.flushed, cut)
+	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut), Tail: l.tail(cut), Lost: l.lost(cut)}, nil
 }
 
 // refuse makes the error that names who must come back.

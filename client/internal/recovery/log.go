@@ -100,6 +100,25 @@ func (l *log) seals(cut layout.Seq) []stripe.Seal {
 	return out
 }
 
+// lost counts what was seen above the cut.
+func (l *log) lost(cut layout.Seq) (lost Lost) {
+	for seq, copies := range l.bySeq {
+		if seq <= cut {
+			continue
+		}
+		lost.Stripes++
+		lost.Last = max(lost.Last, seq)
+		blocks := uint64(0)
+		for _, c := range copies {
+			if c.header != nil {
+				blocks = max(blocks, uint64(c.header.Blocks))
+			}
+		}
+		lost.Blocks += blocks
+	}
+	return lost
+}
+
 // tail lists the stripes above the flushed seq whose mapped copy is not whole
 // for sure.
 func (l *log) tail(cut layout.Seq) (out []Tail) {
