@@ -184,8 +184,5 @@ func (c *shardCall) handOver() {
 	f.mu.Lock()
 	f.ready = append(f.ready, c)
 	f.mu.Unlock()
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	f.nudge()
 }

@@ -25,6 +25,7 @@ type shardServers struct {
 	coders  *erasure.Set
 	builder *build.Builder
 	pace    *pace
+	watch   watch
 	work    crew // calls that wait for a connection, and probes
 }
 
@@ -41,14 +42,17 @@ func newShardServers(c *Cell) *shardServers {
 	}
 	coders := &erasure.Set{}
 	hello := func(string) frame.HelloBody { return frame.HelloBody{Cell: c.session.name} }
-	return &shardServers{cell: c, pool: transport.NewPool(t, transport.PoolOptions{Hello: hello}),
+	s := &shardServers{cell: c, pool: transport.NewPool(t, transport.PoolOptions{Hello: hello}),
 		coders: coders, builder: build.New(coders), pace: newPace()}
+	s.watch.start()
+	return s
 }
 
 // close ends all connections; the cell's life has ended.
 func (s *shardServers) close() {
 	s.pool.Close()
 	s.work.close()
+	s.watch.stop()
 }
 
 // submit sends a call over a connection, under the token that it gave.

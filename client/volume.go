@@ -64,7 +64,7 @@ func (v *Volume) Flush(ctx context.Context) error {
 		return err
 	}
 	v.stats.flushes.Add(1)
-	return errs.Wrap(v.w.flush().Wait(ctx), "%s", op)
+	return errs.Wrap(v.w.flush(oneWait(), false).await(ctx), "%s", op)
 }
 
 // writable checks that the handle takes writes and that the range lies within

@@ -77,7 +77,7 @@ func (c *Core) gather(s *segment, st *Stripe) {
 			c.pendBlocks -= layout.BlockCount(n)
 		}
 		st.addRange(stripe.Range{Start: p.r.Start, Count: n, Kind: p.r.Kind})
-		st.Durable = st.Durable || p.durable
+		st.Durable = st.Durable || p.eager
 		c.consume(p, n)
 	}
 }
