@@ -13,6 +13,7 @@ type Completion struct {
 	done     chan struct{}
 	single   bool        // done has one slot and is not closed: there is one who waits
 	finished atomic.Bool // finish was called
+	left     bool        // nobody waits for it any more; guarded by the volume's mutex
 	err      error       // set before done is closed
 }
 
@@ -24,12 +25,12 @@ func completed(err error) *Completion {
 	return c
 }
 
-// waits keeps completions that one caller waits for, so that a write or a flush
+// completions keeps completions that one caller waits for, so that a write or a flush
 // allocates nothing.
-var waits = sync.Pool{New: func() any { return &Completion{done: make(chan struct{}, 1), single: true} }}
+var completions = sync.Pool{New: func() any { return &Completion{done: make(chan struct{}, 1), single: true} }}
 
 // oneWait gives a completion to be awaited once, with await.
-func oneWait() *Completion { return waits.Get().(*Completion) }
+func oneWait() *Completion { return completions.Get().(*Completion) }
 
 // Done is closed when the write is acknowledged or has failed.
 func (c *Completion) Done() <-chan struct{} { return c.done }
@@ -55,16 +56,16 @@ func (c *Completion) Wait(ctx context.Context) error {
 }
 
 // await is Wait for one that oneWait gave: it goes back, unless ctx ended first,
-// since then somebody will still finish it.
-func (c *Completion) await(ctx context.Context) error {
+// since then somebody will still finish it: over is false.
+func (c *Completion) await(ctx context.Context) (over bool, err error) {
 	if !c.waited(ctx) {
-		return errs.As(ctx.Err(), errs.KindOf(ctx.Err()), "wait for a write")
+		return false, errs.As(ctx.Err(), errs.KindOf(ctx.Err()), "wait for a write")
 	}
-	err := c.err
-	c.err = nil
+	err = c.err
+	c.err, c.left = nil, false
 	c.finished.Store(false)
-	waits.Put(c)
-	return err
+	completions.Put(c)
+	return true, err
 }
 
 // waited waits for the outcome; false when ctx ended first.

@@ -30,6 +30,7 @@ type fetcher struct {
 	failed   error
 	over     bool
 	degraded bool
+	hedged   bool
 	whole    []byte // for decoding into a buffer in pieces
 
 	mu    sync.Mutex
@@ -59,7 +60,7 @@ func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error 
 }
 
 func (f *fetcher) reset() {
-	f.gone, f.failed, f.over, f.degraded = nil, nil, false, false
+	f.gone, f.failed, f.over, f.degraded, f.hedged = nil, nil, false, false, false
 	f.pieces = f.pieces[:0]
 	clear(f.segments)
 	f.segments = f.segments[:0]
@@ -69,6 +70,9 @@ func (f *fetcher) reset() {
 
 // run reads the pieces; around tells whether some shards were not to be asked.
 func (f *fetcher) run(ctx context.Context, pieces []readPiece, avoid bool) (around bool, err error) {
+	if err := f.v.cell.shards.pace.inTime(ctx); err != nil {
+		return false, err
+	}
 	for _, p := range pieces {
 		s, err := f.locate(ctx, p.Place.Segment)
 		if err != nil {
@@ -157,7 +161,9 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	now := time.Now()
 	switch pace := f.v.cell.shards.pace; {
 	case kind == errs.OK:
-		pace.got(c.to.server, c.req.Bytes(), now.Sub(c.sentAt), now)
+		if pace.got(c.to.server, c.req.Bytes(), now.Sub(c.sentAt), c.Reply.Queue, now) {
+			f.probe(c)
+		}
 	case kind == errs.Overloaded && c.tries < overloadedTries:
 		c.tries++
 		f.again(ctx, c)
@@ -192,9 +198,13 @@ func (f *fetcher) tellLate(ctx context.Context) {
 			continue
 		}
 		if fresh {
-			shards.probe(c.to, c.body.Shard, c.body.Ranges[0])
+			f.probe(c)
 		}
 		c.late = true
+		if !f.hedged {
+			f.hedged = true
+			f.v.stats.hedged.Add(1)
+		}
 		f.act(ctx, f.op.Late(id))
 	}
 	f.setLate()

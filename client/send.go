@@ -42,9 +42,13 @@ func (w *writer) seal(c core, s *stripe.Seal) {
 	})
 }
 
+// requestMove asks the cell's budget for a move. The budget is there so that an
+// overload does not make it worse; a server that does not even answer a ping is
+// gone, and is left without it.
 func (w *writer) requestMove(c core, server layout.ServerID) {
 	w.calls.start(func() {
 		granted, retry := w.lease.requestMove(w.life, server)
+		granted = granted || w.v.cell.shards.silent(w.life, server)
 		w.input(func(now time.Duration) { c.MoveGranted(now, server, granted, retry) })
 		if granted {
 			w.keepOff(server)

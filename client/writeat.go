@@ -33,8 +33,11 @@ func (v *Volume) WriteAtContext(ctx context.Context, p []byte, off int64) (n int
 		pieces = append(pieces, pendingPiece{v.writeAsync(ctx, p[at:at+size], off+int64(at), oneWait()), size})
 		at += size
 	}
-	for _, piece := range pieces {
-		if err := piece.done.await(ctx); err != nil {
+	for i, piece := range pieces {
+		if err := v.w.await(ctx, piece.done); err != nil {
+			for _, rest := range pieces[i+1:] {
+				v.w.leave(rest.done)
+			}
 			return n, err
 		}
 		n += piece.size
@@ -176,5 +179,5 @@ func (v *Volume) clearOne(ctx context.Context, r stripe.Range) error {
 	if err != nil {
 		return err
 	}
-	return done.await(ctx)
+	return v.w.await(ctx, done)
 }

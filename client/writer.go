@@ -202,7 +202,7 @@ func (w *writer) submit(ctx context.Context, r stripe.Range, buf *buffer, done *
 			}
 			w.full = true
 		}
-		if err := w.await(ctx); err != nil {
+		if err := w.awaitRoom(ctx); err != nil {
 			defer w.v.mu.Unlock()
 			return err
 		}
@@ -235,6 +235,27 @@ func (w *writer) admit(r stripe.Range, buf *buffer, done *Completion) error {
 	return nil
 }
 
+// await waits for a write that one caller waits for. When ctx ends first the
+// write goes on.
+func (w *writer) await(ctx context.Context, c *Completion) error {
+	over, err := c.await(ctx)
+	if !over {
+		w.leave(c)
+	}
+	return err
+}
+
+// leave notes that nobody waits for a write any more that is still under way: a
+// flush covers it from now on, as it does WriteAsync's.
+func (w *writer) leave(c *Completion) {
+	w.v.mu.Lock()
+	defer w.v.mu.Unlock()
+	if !c.finished.Load() {
+		c.left = true
+		w.async++
+	}
+}
+
 func (w *writer) newPayload() *payload {
 	n := len(w.free)
 	if n == 0 {
@@ -245,9 +266,9 @@ func (w *writer) newPayload() *payload {
 	return p
 }
 
-// await waits for room under the memory cap. Called with v.mu held, which it
+// awaitRoom waits for room under the memory cap. Called with v.mu held, which it
 // gives up meanwhile.
-func (w *writer) await(ctx context.Context) error {
+func (w *writer) awaitRoom(ctx context.Context) error {
 	if w.room == nil {
 		w.room = make(chan struct{})
 	}
@@ -400,7 +421,7 @@ func (w *writer) flushedUpTo(seq layout.Seq) {
 
 func (w *writer) writeDone(id write.WriteID, err error) {
 	p := w.payloads[id]
-	if !p.over.single {
+	if !p.over.single || p.over.left {
 		w.async--
 	}
 	p.over.finish(errs.Wrap(err, "write %s", w.v.name))
