@@ -64,7 +64,8 @@ func (v *Volume) Flush(ctx context.Context) error {
 		return err
 	}
 	v.stats.flushes.Add(1)
-	return errs.Wrap(v.w.flush().Wait(ctx), "%s", op)
+	_, err := v.w.flush(oneWait(), false).await(ctx)
+	return errs.Wrap(err, "%s", op)
 }
 
 // writable checks that the handle takes writes and that the range lies within
