@@ -16,7 +16,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
 		a.statusCommand(), a.healthCommand(), a.cellCommand(), a.serverCommand(), a.volumeCommand(),
-		a.classCommand(), a.reserveCommand(),
+		a.classCommand(), a.reserveCommand(), a.topCommand(), a.sloCommand(),
 		a.eventsCommand(), a.explainCommand(),
 		a.benchCommand(), a.configCommand(), a.versionCommand(),
 	}

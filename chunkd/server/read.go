@@ -98,6 +98,7 @@ func (c *conn) readSmall(r *request, n int, out *batch) {
 		out.addError(&r.reply, err)
 		return
 	}
+	c.count(r, n, false)
 	r.reply.Generation, r.reply.Payload = r.read.Shard.Generation, n
 	r.reply.Encode(at, at[frame.HeaderLen:frame.HeaderLen+meta])
 	out.commit(len(at))
@@ -120,6 +121,7 @@ func (c *conn) readPieces(r *request, n int, out *batch) {
 		}
 		out.addError(&r.reply, err)
 	} else {
+		c.count(r, n, false)
 		r.reply.Generation = r.read.Shard.Generation
 		out.add(&r.reply, meta, r.pieces)
 	}
