@@ -64,7 +64,10 @@ func (v *Volume) Flush(ctx context.Context) error {
 		return err
 	}
 	v.stats.flushes.Add(1)
-	return errs.Wrap(v.w.flush().Wait(ctx), "%s", op)
+	began := v.cell.cfg.Trace.now()
+	err := errs.Wrap(v.w.flush().Wait(ctx), "%s", op)
+	v.cell.cfg.Trace.note(v, TraceFlush, 0, 0, began, err)
+	return err
 }
 
 // writable checks that the handle takes writes and that the range lies within
