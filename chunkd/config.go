@@ -116,7 +116,7 @@ func (c *Config) shaped() error {
 		if err != nil {
 			return nil, err
 		}
-		return vfs.NewShape(fsys, spec, nil), nil
+		return vfs.NewShape(fsys, spec, vfs.PreciseClock{}), nil
 	}
 	return nil
 }
