@@ -16,6 +16,7 @@ import (
 	"strake/internal/errs"
 	"strake/internal/health"
 	"strake/internal/layout"
+	"strake/internal/telemetry"
 	"strake/proto/pb"
 )
 
@@ -33,6 +34,7 @@ type Server struct {
 
 	plane   *server.Server
 	classes *classes
+	metrics *telemetry.Endpoint // nil: none
 	grpc    *grpc.Server
 	janitor *janitor.Janitor
 
@@ -95,7 +97,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.serve()
-	return nil
+	if s.cfg.Metrics != "" {
+		s.metrics, err = telemetry.Listen(ctx, s.cfg.Policy, s.cfg.Metrics, s.log, newFigures(s.plane, s.classes.name))
+	}
+	return err
 }
 
 // listen opens both listeners; nobody is answered yet.
@@ -221,6 +226,7 @@ func (s *Server) drain(ctx context.Context) {
 		}
 		return
 	}
+	s.metrics.Close()
 	s.janitor.Close()
 	s.plane.Close(ctx)
 	cut := context.AfterFunc(ctx, s.grpc.Stop)

@@ -37,6 +37,8 @@ type Config struct {
 	Emulate          string   // a vfs.Shape's spec for each device; empty: none
 	FIFO             bool     // no quality of service: devices serve in the order of arrival
 
+	Metrics string // HOST:PORT of the Prometheus endpoint; empty: none
+
 	Policy    tls.Policy
 	Recoverer server.Recoverer // nil: RecoverVolume is refused
 	Limits    server.Limits
@@ -114,7 +116,7 @@ func (c *Config) shaped() error {
 		if err != nil {
 			return nil, err
 		}
-		return vfs.NewShape(fsys, spec, nil), nil
+		return vfs.NewShape(fsys, spec, vfs.PreciseClock{}), nil
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package chunkd
 
 import (
+	"sync/atomic"
 	"time"
 
 	"strake/chunkd/sched/mclock"
@@ -12,7 +13,7 @@ import (
 
 // classes keeps the devices' schedulers at what the metadata leader says of classes
 // and of each device's part of cell-wide figures, and tells the leader what each
-// device is asked for. It is used by the heartbeats' goroutine alone.
+// device is asked for. All but name is the heartbeats' goroutine's alone.
 type classes struct {
 	plane   *server.Server
 	version uint64                     // of known
@@ -20,7 +21,8 @@ type classes struct {
 	set     map[classOn]qos.Params     // what schedulers have, where it is not built in
 	before  map[classOn]done           // at the last heartbeat
 	peaks   map[layout.DeviceID]peak
-	at      time.Time // of the last heartbeat
+	names   atomic.Pointer[map[layout.Class]string] // for whoever asks
+	at      time.Time                               // of the last heartbeat
 }
 
 type classOn struct {
@@ -113,6 +115,7 @@ func (c *classes) learn(r *pb.HeartbeatReply) error {
 			}
 		}
 		c.version = r.QosVersion
+		c.renamed()
 	}
 	want := map[classOn]qos.Params{}
 	for _, d := range c.plane.Stats() {
@@ -132,6 +135,27 @@ func (c *classes) learn(r *pb.HeartbeatReply) error {
 		want[k] = p
 	}
 	return c.apply(want)
+}
+
+// renamed tells the names and objectives of classes on.
+func (c *classes) renamed() {
+	names := map[layout.Class]string{}
+	for n := range 256 {
+		class, known := c.known[layout.Class(n)]
+		c.plane.SetSLO(layout.Class(n), class.SLO)
+		if known {
+			names[layout.Class(n)] = class.Name
+		}
+	}
+	c.names.Store(&names)
+}
+
+// name gives a class's name. Safe for concurrent use.
+func (c *classes) name(n layout.Class) string {
+	if names := c.names.Load(); names != nil && (*names)[n] != "" {
+		return (*names)[n]
+	}
+	return n.String()
 }
 
 // apply sets what differs, and puts back what nobody says any more.

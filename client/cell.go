@@ -47,6 +47,9 @@ type Config struct {
 	// Waiting is told what calls have waited for, for 5 s, and again now and then
 	// as long as they wait; so is the Logger. It must not block. nil: nobody.
 	Waiting func(Waiting)
+	// Trace records every read, write, flush and discard of the cell's volumes. nil:
+	// none.
+	Trace *Trace
 	// Tuning is for tests.
 	Tuning Tuning
 

@@ -20,14 +20,20 @@ func (v *Volume) ReadAtContext(ctx context.Context, p []byte, off int64) (int, e
 	r := reads.Get().(*readPlan)
 	defer r.free()
 	r.one[0] = p
-	return v.readv(ctx, r, r.one[:], off)
+	began := v.cell.cfg.Trace.now()
+	n, err := v.readv(ctx, r, r.one[:], off)
+	v.cell.cfg.Trace.note(v, TraceRead, off, n, began, err)
+	return n, err
 }
 
 // Readv reads into several buffers, one after another, from off.
 func (v *Volume) Readv(ctx context.Context, bufs [][]byte, off int64) (int, error) {
 	r := reads.Get().(*readPlan)
 	defer r.free()
-	return v.readv(ctx, r, bufs, off)
+	began := v.cell.cfg.Trace.now()
+	n, err := v.readv(ctx, r, bufs, off)
+	v.cell.cfg.Trace.note(v, TraceRead, off, n, began, err)
+	return n, err
 }
 
 func (v *Volume) readv(ctx context.Context, r *readPlan, bufs vec, off int64) (int, error) {

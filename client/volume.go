@@ -64,8 +64,11 @@ func (v *Volume) Flush(ctx context.Context) error {
 		return err
 	}
 	v.stats.flushes.Add(1)
+	began := v.cell.cfg.Trace.now()
 	_, err := v.w.flush(oneWait(), false).await(ctx)
-	return errs.Wrap(err, "%s", op)
+	err = errs.Wrap(err, "%s", op)
+	v.cell.cfg.Trace.note(v, TraceFlush, 0, 0, began, err)
+	return err
 }
 
 // writable checks that the handle takes writes and that the range lies within

@@ -23,6 +23,8 @@ const (
 // later. Errors: ErrOutOfRange, ErrNoSpace, ErrReadOnly, ErrStaleEpoch,
 // ErrLeaseLost, ErrDeadline, ErrClosed.
 func (v *Volume) WriteAtContext(ctx context.Context, p []byte, off int64) (n int, err error) {
+	began := v.cell.cfg.Trace.now()
+	defer func() { v.cell.cfg.Trace.note(v, TraceWrite, off, n, began, err) }()
 	if err := v.writable("write "+v.name, off, int64(len(p))); err != nil {
 		return 0, err
 	}
@@ -66,7 +68,15 @@ func (v *Volume) WriteAsync(p []byte, off int64) *Completion {
 		return completed(errs.New(errs.TooLarge, op, "%d bytes in one asynchronous write", len(p)).
 			WithHint("at most %d; WriteAt takes any length", maxPiece))
 	}
-	return v.writeAsync(v.w.life, p, off, newCompletion())
+	began, n := v.cell.cfg.Trace.now(), len(p)
+	done := v.writeAsync(v.w.life, p, off, newCompletion())
+	if v.cell.cfg.Trace != nil {
+		go func() {
+			<-done.Done()
+			v.cell.cfg.Trace.note(v, TraceWrite, off, n, began, done.Err())
+		}()
+	}
+	return done
 }
 
 // writeAsync begins a write of a range that was checked. ctx bounds what must
@@ -152,7 +162,9 @@ func (v *Volume) WriteZeroes(ctx context.Context, off, n int64) error {
 }
 
 // clear submits a range without payload, in as few stripes as can be.
-func (v *Volume) clear(ctx context.Context, op string, off, n int64, kind stripe.RangeKind) error {
+func (v *Volume) clear(ctx context.Context, op string, off, n int64, kind stripe.RangeKind) (err error) {
+	began := v.cell.cfg.Trace.now()
+	defer func() { v.cell.cfg.Trace.note(v, TraceClear, off, int(n), began, err) }()
 	if err := v.writable(op, off, n); err != nil {
 		return err
 	}

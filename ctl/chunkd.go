@@ -50,6 +50,7 @@ func (a *app) chunkdServe() *cobra.Command {
 	f.StringVar(&cfg.Domain, "domain", "", "failure domain, zone/rack/host (default: the host's name)")
 	f.StringVar(&cfg.Emulate, "emulate-device", "", "shape each device: read=60MiB,write=60MiB,iops=4000,latency=100us")
 	f.Var(&capacity, "capacity", "most bytes that a device takes (default 0: its whole file system)")
+	f.StringVar(&cfg.Metrics, "metrics", "", "serve Prometheus metrics at HOST:PORT/metrics (default: not at all)")
 	f.Var((*qosSwitch)(&cfg.FIFO), "qos", "on: by class, reservation, weight and limit; off: in the order of arrival, to compare with")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("device")

@@ -16,7 +16,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
 		a.statusCommand(), a.healthCommand(), a.cellCommand(), a.serverCommand(), a.volumeCommand(),
-		a.classCommand(), a.reserveCommand(),
+		a.classCommand(), a.reserveCommand(), a.topCommand(), a.sloCommand(),
 		a.eventsCommand(), a.explainCommand(),
 		a.benchCommand(), a.configCommand(), a.versionCommand(),
 	}
@@ -48,11 +48,20 @@ func exactArgs(n int) cobra.PositionalArgs {
 }
 
 // withCell dials the cell, runs f and closes.
-func (a *app) withCell(ctx context.Context, f func(context.Context, *client.Cell) error) error {
+func (a *app) withCell(ctx context.Context, f func(context.Context, *client.Cell) error) (err error) {
 	if err := a.chooseCell(ctx); err != nil {
 		return err
 	}
-	cell, err := client.Dial(ctx, client.Config{Addresses: a.config.Cell, Waiting: a.waiting})
+	trace, done, err := a.openTrace()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := done(); err == nil {
+			err = e
+		}
+	}()
+	cell, err := client.Dial(ctx, client.Config{Addresses: a.config.Cell, Waiting: a.waiting, Trace: trace})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	return group("explain", "why something is as it is", a.explainVolume())
+	return group("explain", "why something is as it is", a.explainVolume(), a.explainClass())
 }
 
 func (a *app) explainVolume() *cobra.Command {

@@ -21,6 +21,7 @@ const (
 type app struct {
 	out, err io.Writer
 	output   string // -o: "text" or "json"
+	trace    string // --trace: where reads and writes are recorded; empty: nowhere
 	config   config
 	began    bool // a verb runs: from here on, an error is no wrong usage
 	exit     int  // set by a verb that ends with something else than 0 (status)
@@ -77,6 +78,7 @@ Put data in:                          tar c DIR | strake volume import demo -`,
 	flags.StringVarP(&a.output, "output", "o", "text", "output format: text or json")
 	flags.String("cell", "", "metadata servers, HOST:PORT[,HOST:PORT...], or etcd://HOST:PORT[,HOST:PORT...]/CELL (default "+defaultCell+"; STRAKE_CELL)")
 	flags.String("config", "", "configuration file (default "+defaultConfig+"; STRAKE_CONFIG)")
+	flags.StringVar(&a.trace, "trace", "", "record every read and write of volumes that this command does into a file")
 	root.AddCommand(a.commands()...)
 	root.InitDefaultCompletionCmd()
 	giveCompletionExamples(root)

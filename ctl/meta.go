@@ -55,6 +55,7 @@ listed form the cell.`,
 	f.StringVar(&cfg.Dir, "dir", "", "directory of the Raft log and snapshots, best on a device of its own")
 	f.StringVar(&cfg.Listen, "listen", defaultCell, "address to listen on")
 	f.StringVar(&cfg.Advertise, "advertise", "", "address that others reach it by, its name for ever (default: --listen)")
+	f.StringVar(&cfg.Metrics, "metrics", "", "serve Prometheus metrics at HOST:PORT/metrics (default: not at all)")
 	f.StringVar(&peers, "peers", "", "all metadata servers of the cell, this one included (default: this one alone)")
 	f.IntVar(&cfg.Bootstrap, "bootstrap", 3, "how many servers form the cell that etcd lists, where no --peers are given")
 	f.Var(&shardLength, "shard-length", "longest shard, 4MiB to 1GiB, a power of two; used when the cell forms")

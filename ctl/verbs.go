@@ -10,6 +10,7 @@ var verbs = []string{
 	"volume import", "volume export",
 	"class ls", "class show", "class set", "class add", "class rm",
 	"reserve create", "reserve ls", "reserve show", "reserve renew", "reserve rm",
+	"top", "slo", "explain class",
 	"bench", "bench report", "bench interference",
 	"events", "explain volume", "volume recover", "meta backup", "meta restore",
 	"config show", "config check", "version", "completion",

@@ -37,6 +37,9 @@ type Config struct {
 	Directory string
 	Bootstrap int
 
+	// Metrics is the HOST:PORT of the Prometheus endpoint; empty: none.
+	Metrics string
+
 	Policy      tls.Policy
 	Logger      *slog.Logger
 	Version     string        // of the program, for people

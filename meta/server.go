@@ -13,6 +13,7 @@ import (
 	"strake/internal/discovery"
 	"strake/internal/errs"
 	"strake/internal/health"
+	"strake/internal/telemetry"
 	"strake/internal/vfs"
 	"strake/meta/replica"
 	"strake/meta/replica/mux"
@@ -34,6 +35,8 @@ type Server struct {
 	replica *replica.Replica
 	api     *server.Server
 	listing *discovery.Registrar // nil: there is no etcd
+
+	metrics *telemetry.Endpoint // nil: none
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // join and the gRPC server
@@ -114,6 +117,12 @@ func (s *Server) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.wg.Go(func() { s.grpc.Serve(s.mux.GRPC()) })
+	if s.cfg.Metrics != "" {
+		var err error
+		if s.metrics, err = telemetry.Listen(ctx, s.cfg.Policy, s.cfg.Metrics, s.cfg.Logger, s.api.Figures()); err != nil {
+			return errors.Join(err, s.Close())
+		}
+	}
 	if err := s.list(ctx); err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -195,6 +204,7 @@ func (s *Server) waitFor(why string) {
 func (s *Server) Close() (err error) {
 	s.once.Do(func() {
 		s.cancel()
+		s.metrics.Close()
 		if s.listing != nil {
 			s.listing.Close()
 		}

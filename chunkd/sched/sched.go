@@ -22,14 +22,6 @@ type Tag struct {
 	Deadline time.Time // answered Deadline when it can't be done before; zero: none
 }
 
-// Turn runs work that transfers n bytes, at most Quantum, when the device's turn
-// for it comes. It stands for a Scheduler and a Tag where code below the server
-// cuts its own work into pieces: the pieces of a large append, of a paced sync, of
-// a shard that is filled. work should end when the device is done with it, not
-// when it has taken it: what a cache has taken, nobody can order any more. Errors
-// are Do's, with work not run. Safe for concurrent use.
-type Turn func(n int, work func()) error
-
 // Scheduler orders the work of one device. Safe for concurrent use.
 type Scheduler interface {
 	// Do waits for its turn, then runs fn on the caller's goroutine. Errors, with

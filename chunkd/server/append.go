@@ -55,6 +55,7 @@ func (c *conn) store(r *request) error {
 		err = r.turn(c.srv.ctx, r.tag(true, r.Payload), r.storeWork)
 	}
 	if err == nil {
+		c.count(r, r.Payload, true)
 		r.reply.Generation = r.unit.Ref.Generation
 		r.shards = append(r.shards[:0], r.unit.Ref)
 		r.incarnation = r.dev.Store.Incarnation()

@@ -32,7 +32,10 @@ type conn struct {
 }
 
 // grant is what a token allows; its handle is its place in the list.
-type grant struct{ volume layout.VolumeID }
+type grant struct {
+	volume   layout.VolumeID
+	counters *VolumeCounters
+}
 
 // maxGrants bounds the tokens that one connection can say.
 const maxGrants = 1024

@@ -130,5 +130,6 @@ func (c *Control) ChunkStatus(context.Context, *pb.ChunkStatusRequest) (*pb.Chun
 			BadFrames: c.srv.Counters.BadFrames.Load(),
 		})
 	}
+	c.srv.telemetry(reply)
 	return reply, nil
 }

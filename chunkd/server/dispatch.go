@@ -52,7 +52,7 @@ func (c *conn) hello(r *request) error {
 	if err != nil {
 		return c.refuse(r, err)
 	}
-	c.grants = append(c.grants, grant{h.Volume})
+	c.grants = append(c.grants, grant{h.Volume, c.srv.volumes.of(h.Volume)})
 	body := frame.HelloReply{Server: c.srv.id, Handle: layout.TokenHandle(len(c.grants))}
 	return c.answer(r, body.AppendTo(nil))
 }

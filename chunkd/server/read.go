@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/binary"
 
-	"strake/chunkd/sched"
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/frame"
@@ -98,6 +97,7 @@ func (c *conn) readSmall(r *request, n int, out *batch) {
 		out.addError(&r.reply, err)
 		return
 	}
+	c.count(r, n, false)
 	r.reply.Generation, r.reply.Payload = r.read.Shard.Generation, n
 	r.reply.Encode(at, at[frame.HeaderLen:frame.HeaderLen+meta])
 	out.commit(len(at))
@@ -120,48 +120,12 @@ func (c *conn) readPieces(r *request, n int, out *batch) {
 		}
 		out.addError(&r.reply, err)
 	} else {
+		c.count(r, n, false)
 		r.reply.Generation = r.read.Shard.Generation
 		out.add(&r.reply, meta, r.pieces)
 	}
 	clear(r.pieces)
 	r.pieces = r.pieces[:0]
-}
-
-// fillPieces cuts the ranges into pieces, each with a buffer.
-func (c *conn) fillPieces(r *request, out *batch) error {
-	for _, g := range r.read.Ranges {
-		for g.Length > 0 {
-			n := min(g.Length, sched.Quantum)
-			buf := c.srv.pool.get(int(n))
-			r.pieces = append(r.pieces, piece{buf.bytes[:n], buf})
-			if err := c.fillPiece(r, g.Offset, buf.bytes[:n], out); err != nil {
-				return err
-			}
-			g.Offset += layout.ShardOffset(n)
-			g.Length -= n
-		}
-	}
-	return nil
-}
-
-// fillPiece reads a piece quantum by quantum, each in its turn at the device. When
-// a turn does not come at once, the replies that were made before go out.
-func (c *conn) fillPiece(r *request, offset layout.ShardOffset, dst []byte, out *batch) error {
-	for len(dst) > 0 {
-		n := min(len(dst), r.dev.Sched.Quantum(false))
-		if out.bytes > 0 && !r.free(false, n) {
-			if err := c.flush(out); err != nil {
-				return err
-			}
-		}
-		r.one[0] = frame.ReadRange{Offset: offset, Length: uint32(n)}
-		r.part = frame.ReadBody{Shard: r.read.Shard, Ranges: r.one[:]}
-		if err := c.readRun(r, dst[:n]); err != nil {
-			return err
-		}
-		offset, dst = offset+layout.ShardOffset(n), dst[n:]
-	}
-	return nil
 }
 
 // readRun reads r.part into dst when the device's turn comes.
@@ -180,11 +144,17 @@ func (r *request) readPart() {
 	if r.err = r.permitted(); r.err != nil {
 		return
 	}
-	var n int
-	if n, r.err = r.dev.Store.Read(r.part.Shard, r.part.Ranges, r.dst); r.err == nil && n != len(r.dst) {
-		r.err = errs.New(errs.Internal, "read "+r.part.Shard.String(), "%d bytes, want %d", n, len(r.dst))
-	}
+	r.err = r.readInto(r.part.Ranges, r.dst)
 	r.dev.reads.measured(len(r.dst), r.ended(from))
+}
+
+// readInto reads ranges of the request's shard.
+func (r *request) readInto(ranges []frame.ReadRange, dst []byte) error {
+	n, err := r.dev.Store.Read(r.read.Shard, ranges, dst)
+	if err == nil && n != len(dst) {
+		err = errs.New(errs.Internal, "read "+r.read.Shard.String(), "%d bytes, want %d", n, len(dst))
+	}
+	return err
 }
 
 // permitted holds the request's epoch against the shard's fence.

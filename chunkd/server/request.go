@@ -35,7 +35,9 @@ type request struct {
 	pieces      []piece
 	dst         []byte // where work reads to
 	reply       frame.Reply
-	began       bool  // a turn at the device has begun
+	began       bool // a turn at the device has begun
+	quanta      quanta
+	beside      beside
 	err         error // of the work
 
 	// Work for the scheduler, made once so that no call of it allocates.
@@ -46,6 +48,7 @@ type request struct {
 func newRequest() *request {
 	r := &request{}
 	r.readWork, r.storeWork, r.sumWork = r.readPart, r.storeUnit, r.sumUp
+	r.beside.work = r.readBeside
 	return r
 }
 

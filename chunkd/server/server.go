@@ -74,6 +74,8 @@ type Server struct {
 	memory   *budget
 	requests sync.Pool // of *request
 	batches  sync.Pool // of *batch
+	volumes  volumes
+	slos     slos
 
 	ctx    context.Context // ends when connections must not wait any longer
 	cancel context.CancelFunc

@@ -2,11 +2,11 @@ package qos
 
 // floorPart: of so many parts of an even share each device has one at least, so
 // that work which comes to an idle device finds something before the next division.
-const floorPart = 10
+const floorPart = 50
 
 // Divide divides a figure for the whole cell (a reservation, a limit) among
 // devices by what each was asked for lately, in the same unit. The parts add up to
-// the total when it is at least one a device; a device gets at least a tenth of an
+// the total when it is at least one a device; a device gets at least a fiftieth of an
 // even share, and all of them even shares while nobody asks.
 func Divide(total int64, demand []int64) []int64 {
 	n := int64(len(demand))

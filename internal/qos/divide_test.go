@@ -31,7 +31,7 @@ func TestPartsAddUpAndNobodyGetsNothing(t *testing.T) {
 
 func TestPartsFollowDemand(t *testing.T) {
 	got := Divide(1000, []int64{900, 100, 0, 0})
-	if got[0] < 800 || got[0] > 850 || got[1] < 100 || got[1] > 150 || got[2] != 25 {
+	if got[0] < 880 || got[0] > 900 || got[1] < 100 || got[1] > 110 || got[2] != 5 {
 		t.Errorf("%v", got)
 	}
 	if even := Divide(1000, make([]int64, 4)); even[0] != 250 || even[3] != 250 {

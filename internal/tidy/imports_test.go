@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"internal/dial":          {"internal/discovery", "internal/errs", "internal/tls", "proto/pb"},
 	"internal/tidy":          {},
 	"internal/qos":           {"internal/errs", "internal/layout"},
+	"internal/telemetry":     {"internal/errs", "internal/tls"},
 	"internal":               {"internal/", "proto/"},
 	// The contract.
 	"proto/stripe":   {"internal/errs", "internal/layout"},

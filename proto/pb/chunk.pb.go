@@ -1030,6 +1030,14 @@ type ChunkStatusReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        uint64                 `protobuf:"varint,1,opt,name=server,proto3" json:"server,omitempty"`
 	Devices       []*DeviceStatus        `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
+	Classes       []*ClassStatus         `protobuf:"bytes,3,rep,name=classes,proto3" json:"classes,omitempty"`
+	Volumes       []*VolumeStatus        `protobuf:"bytes,4,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	Slos          []*SloStatus           `protobuf:"bytes,5,rep,name=slos,proto3" json:"slos,omitempty"`
+	NetIn         uint64                 `protobuf:"varint,6,opt,name=net_in,json=netIn,proto3" json:"net_in,omitempty"` // bytes of all network interfaces but loopback, since the machine's start
+	NetOut        uint64                 `protobuf:"varint,7,opt,name=net_out,json=netOut,proto3" json:"net_out,omitempty"`
+	LinkBytesPerS uint64                 `protobuf:"varint,8,opt,name=link_bytes_per_s,json=linkBytesPerS,proto3" json:"link_bytes_per_s,omitempty"` // of the fastest interface; 0: unknown
+	GcPauseNs     uint64                 `protobuf:"varint,9,opt,name=gc_pause_ns,json=gcPauseNs,proto3" json:"gc_pause_ns,omitempty"`               // since the process's start
+	BucketNs      []uint64               `protobuf:"varint,10,rep,packed,name=bucket_ns,json=bucketNs,proto3" json:"bucket_ns,omitempty"`            // where each bucket of the histograms ends; the last has no end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,6 +1086,453 @@ func (x *ChunkStatusReply) GetDevices() []*DeviceStatus {
 	return nil
 }
 
+func (x *ChunkStatusReply) GetClasses() []*ClassStatus {
+	if x != nil {
+		return x.Classes
+	}
+	return nil
+}
+
+func (x *ChunkStatusReply) GetVolumes() []*VolumeStatus {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+func (x *ChunkStatusReply) GetSlos() []*SloStatus {
+	if x != nil {
+		return x.Slos
+	}
+	return nil
+}
+
+func (x *ChunkStatusReply) GetNetIn() uint64 {
+	if x != nil {
+		return x.NetIn
+	}
+	return 0
+}
+
+func (x *ChunkStatusReply) GetNetOut() uint64 {
+	if x != nil {
+		return x.NetOut
+	}
+	return 0
+}
+
+func (x *ChunkStatusReply) GetLinkBytesPerS() uint64 {
+	if x != nil {
+		return x.LinkBytesPerS
+	}
+	return 0
+}
+
+func (x *ChunkStatusReply) GetGcPauseNs() uint64 {
+	if x != nil {
+		return x.GcPauseNs
+	}
+	return 0
+}
+
+func (x *ChunkStatusReply) GetBucketNs() []uint64 {
+	if x != nil {
+		return x.BucketNs
+	}
+	return nil
+}
+
+// ClassStatus is what a tenant's work in a class got of a device since the start.
+type ClassStatus struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Device            uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Class             uint32                 `protobuf:"varint,2,opt,name=class,proto3" json:"class,omitempty"`
+	Tenant            uint64                 `protobuf:"varint,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Reads             uint64                 `protobuf:"varint,4,opt,name=reads,proto3" json:"reads,omitempty"`
+	Writes            uint64                 `protobuf:"varint,5,opt,name=writes,proto3" json:"writes,omitempty"`
+	ReadBytes         uint64                 `protobuf:"varint,6,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	WroteBytes        uint64                 `protobuf:"varint,7,opt,name=wrote_bytes,json=wroteBytes,proto3" json:"wrote_bytes,omitempty"`
+	Reserved          uint64                 `protobuf:"varint,8,opt,name=reserved,proto3" json:"reserved,omitempty"`                           // dispatched by reservation
+	Late              uint64                 `protobuf:"varint,9,opt,name=late,proto3" json:"late,omitempty"`                                   // refused because of their deadline
+	Refused           uint64                 `protobuf:"varint,10,opt,name=refused,proto3" json:"refused,omitempty"`                            // because a queue was full
+	Gated             uint64                 `protobuf:"varint,11,opt,name=gated,proto3" json:"gated,omitempty"`                                // writes that had to wait before their payload was read
+	ThrottledNs       uint64                 `protobuf:"varint,12,opt,name=throttled_ns,json=throttledNs,proto3" json:"throttled_ns,omitempty"` // in which work waited for the class's limit
+	DeviceNs          uint64                 `protobuf:"varint,13,opt,name=device_ns,json=deviceNs,proto3" json:"device_ns,omitempty"`          // device time by measured cost
+	Waiting           uint64                 `protobuf:"varint,14,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Running           uint64                 `protobuf:"varint,15,opt,name=running,proto3" json:"running,omitempty"`
+	Queue             []uint64               `protobuf:"varint,16,rep,packed,name=queue,proto3" json:"queue,omitempty"`                                               // histogram of the time before the turn
+	Service           []uint64               `protobuf:"varint,17,rep,packed,name=service,proto3" json:"service,omitempty"`                                           // and of that at the device
+	ReservedBytesPerS int64                  `protobuf:"varint,18,opt,name=reserved_bytes_per_s,json=reservedBytesPerS,proto3" json:"reserved_bytes_per_s,omitempty"` // the device's part
+	ReservedOpsPerS   int64                  `protobuf:"varint,19,opt,name=reserved_ops_per_s,json=reservedOpsPerS,proto3" json:"reserved_ops_per_s,omitempty"`
+	LimitBytesPerS    int64                  `protobuf:"varint,20,opt,name=limit_bytes_per_s,json=limitBytesPerS,proto3" json:"limit_bytes_per_s,omitempty"`
+	LimitOpsPerS      int64                  `protobuf:"varint,21,opt,name=limit_ops_per_s,json=limitOpsPerS,proto3" json:"limit_ops_per_s,omitempty"`
+	QueueNs           uint64                 `protobuf:"varint,22,opt,name=queue_ns,json=queueNs,proto3" json:"queue_ns,omitempty"` // sums of the histograms
+	ServiceNs         uint64                 `protobuf:"varint,23,opt,name=service_ns,json=serviceNs,proto3" json:"service_ns,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ClassStatus) Reset() {
+	*x = ClassStatus{}
+	mi := &file_chunk_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClassStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClassStatus) ProtoMessage() {}
+
+func (x *ClassStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClassStatus.ProtoReflect.Descriptor instead.
+func (*ClassStatus) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ClassStatus) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetTenant() uint64 {
+	if x != nil {
+		return x.Tenant
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetReads() uint64 {
+	if x != nil {
+		return x.Reads
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetWrites() uint64 {
+	if x != nil {
+		return x.Writes
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetReadBytes() uint64 {
+	if x != nil {
+		return x.ReadBytes
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetWroteBytes() uint64 {
+	if x != nil {
+		return x.WroteBytes
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetReserved() uint64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetLate() uint64 {
+	if x != nil {
+		return x.Late
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetGated() uint64 {
+	if x != nil {
+		return x.Gated
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetThrottledNs() uint64 {
+	if x != nil {
+		return x.ThrottledNs
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetDeviceNs() uint64 {
+	if x != nil {
+		return x.DeviceNs
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetRunning() uint64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetQueue() []uint64 {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *ClassStatus) GetService() []uint64 {
+	if x != nil {
+		return x.Service
+	}
+	return nil
+}
+
+func (x *ClassStatus) GetReservedBytesPerS() int64 {
+	if x != nil {
+		return x.ReservedBytesPerS
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetReservedOpsPerS() int64 {
+	if x != nil {
+		return x.ReservedOpsPerS
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetLimitBytesPerS() int64 {
+	if x != nil {
+		return x.LimitBytesPerS
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetLimitOpsPerS() int64 {
+	if x != nil {
+		return x.LimitOpsPerS
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetQueueNs() uint64 {
+	if x != nil {
+		return x.QueueNs
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetServiceNs() uint64 {
+	if x != nil {
+		return x.ServiceNs
+	}
+	return 0
+}
+
+type VolumeStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        uint64                 `protobuf:"varint,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	Reads         uint64                 `protobuf:"varint,2,opt,name=reads,proto3" json:"reads,omitempty"`
+	Writes        uint64                 `protobuf:"varint,3,opt,name=writes,proto3" json:"writes,omitempty"`
+	ReadBytes     uint64                 `protobuf:"varint,4,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	WroteBytes    uint64                 `protobuf:"varint,5,opt,name=wrote_bytes,json=wroteBytes,proto3" json:"wrote_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VolumeStatus) Reset() {
+	*x = VolumeStatus{}
+	mi := &file_chunk_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeStatus) ProtoMessage() {}
+
+func (x *VolumeStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeStatus.ProtoReflect.Descriptor instead.
+func (*VolumeStatus) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *VolumeStatus) GetVolume() uint64 {
+	if x != nil {
+		return x.Volume
+	}
+	return 0
+}
+
+func (x *VolumeStatus) GetReads() uint64 {
+	if x != nil {
+		return x.Reads
+	}
+	return 0
+}
+
+func (x *VolumeStatus) GetWrites() uint64 {
+	if x != nil {
+		return x.Writes
+	}
+	return 0
+}
+
+func (x *VolumeStatus) GetReadBytes() uint64 {
+	if x != nil {
+		return x.ReadBytes
+	}
+	return 0
+}
+
+func (x *VolumeStatus) GetWroteBytes() uint64 {
+	if x != nil {
+		return x.WroteBytes
+	}
+	return 0
+}
+
+// SloStatus counts requests that a class's objective is for, and those that took
+// longer, from receipt to reply.
+type SloStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Class         uint32                 `protobuf:"varint,1,opt,name=class,proto3" json:"class,omitempty"`
+	Judged_5M     uint64                 `protobuf:"varint,2,opt,name=judged_5m,json=judged5m,proto3" json:"judged_5m,omitempty"`
+	Late_5M       uint64                 `protobuf:"varint,3,opt,name=late_5m,json=late5m,proto3" json:"late_5m,omitempty"`
+	Judged_1H     uint64                 `protobuf:"varint,4,opt,name=judged_1h,json=judged1h,proto3" json:"judged_1h,omitempty"`
+	Late_1H       uint64                 `protobuf:"varint,5,opt,name=late_1h,json=late1h,proto3" json:"late_1h,omitempty"`
+	Judged        uint64                 `protobuf:"varint,6,opt,name=judged,proto3" json:"judged,omitempty"` // since the start
+	Late          uint64                 `protobuf:"varint,7,opt,name=late,proto3" json:"late,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SloStatus) Reset() {
+	*x = SloStatus{}
+	mi := &file_chunk_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SloStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SloStatus) ProtoMessage() {}
+
+func (x *SloStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SloStatus.ProtoReflect.Descriptor instead.
+func (*SloStatus) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SloStatus) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *SloStatus) GetJudged_5M() uint64 {
+	if x != nil {
+		return x.Judged_5M
+	}
+	return 0
+}
+
+func (x *SloStatus) GetLate_5M() uint64 {
+	if x != nil {
+		return x.Late_5M
+	}
+	return 0
+}
+
+func (x *SloStatus) GetJudged_1H() uint64 {
+	if x != nil {
+		return x.Judged_1H
+	}
+	return 0
+}
+
+func (x *SloStatus) GetLate_1H() uint64 {
+	if x != nil {
+		return x.Late_1H
+	}
+	return 0
+}
+
+func (x *SloStatus) GetJudged() uint64 {
+	if x != nil {
+		return x.Judged
+	}
+	return 0
+}
+
+func (x *SloStatus) GetLate() uint64 {
+	if x != nil {
+		return x.Late
+	}
+	return 0
+}
+
 type DeviceStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
@@ -1091,13 +1546,16 @@ type DeviceStatus struct {
 	BytesWritten  uint64                 `protobuf:"varint,9,opt,name=bytes_written,json=bytesWritten,proto3" json:"bytes_written,omitempty"` // to the device, everything counted
 	BytesRead     uint64                 `protobuf:"varint,10,opt,name=bytes_read,json=bytesRead,proto3" json:"bytes_read,omitempty"`
 	BadFrames     uint64                 `protobuf:"varint,11,opt,name=bad_frames,json=badFrames,proto3" json:"bad_frames,omitempty"`
+	Width         uint32                 `protobuf:"varint,12,opt,name=width,proto3" json:"width,omitempty"` // requests that may be at the device at once
+	Running       uint32                 `protobuf:"varint,13,opt,name=running,proto3" json:"running,omitempty"`
+	Waiting       uint32                 `protobuf:"varint,14,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_chunk_proto_msgTypes[19]
+	mi := &file_chunk_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1567,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[19]
+	mi := &file_chunk_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1580,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{19}
+	return file_chunk_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeviceStatus) GetDevice() uint64 {
@@ -1202,6 +1660,27 @@ func (x *DeviceStatus) GetBadFrames() uint64 {
 	return 0
 }
 
+func (x *DeviceStatus) GetWidth() uint32 {
+	if x != nil {
+		return x.Width
+	}
+	return 0
+}
+
+func (x *DeviceStatus) GetRunning() uint32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *DeviceStatus) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
 type RebuildShardsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shards        []*RebuildShard        `protobuf:"bytes,1,rep,name=shards,proto3" json:"shards,omitempty"`
@@ -1211,7 +1690,7 @@ type RebuildShardsRequest struct {
 
 func (x *RebuildShardsRequest) Reset() {
 	*x = RebuildShardsRequest{}
-	mi := &file_chunk_proto_msgTypes[20]
+	mi := &file_chunk_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1702,7 @@ func (x *RebuildShardsRequest) String() string {
 func (*RebuildShardsRequest) ProtoMessage() {}
 
 func (x *RebuildShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[20]
+	mi := &file_chunk_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1715,7 @@ func (x *RebuildShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShardsRequest.ProtoReflect.Descriptor instead.
 func (*RebuildShardsRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{20}
+	return file_chunk_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RebuildShardsRequest) GetShards() []*RebuildShard {
@@ -1259,7 +1738,7 @@ type RebuildShard struct {
 
 func (x *RebuildShard) Reset() {
 	*x = RebuildShard{}
-	mi := &file_chunk_proto_msgTypes[21]
+	mi := &file_chunk_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1750,7 @@ func (x *RebuildShard) String() string {
 func (*RebuildShard) ProtoMessage() {}
 
 func (x *RebuildShard) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[21]
+	mi := &file_chunk_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1763,7 @@ func (x *RebuildShard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShard.ProtoReflect.Descriptor instead.
 func (*RebuildShard) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{21}
+	return file_chunk_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RebuildShard) GetTarget() *ShardSpec {
@@ -1337,7 +1816,7 @@ type RebuildSource struct {
 
 func (x *RebuildSource) Reset() {
 	*x = RebuildSource{}
-	mi := &file_chunk_proto_msgTypes[22]
+	mi := &file_chunk_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1828,7 @@ func (x *RebuildSource) String() string {
 func (*RebuildSource) ProtoMessage() {}
 
 func (x *RebuildSource) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[22]
+	mi := &file_chunk_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1841,7 @@ func (x *RebuildSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildSource.ProtoReflect.Descriptor instead.
 func (*RebuildSource) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{22}
+	return file_chunk_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RebuildSource) GetShard() uint32 {
@@ -1409,7 +1888,7 @@ type RebuildShardsReply struct {
 
 func (x *RebuildShardsReply) Reset() {
 	*x = RebuildShardsReply{}
-	mi := &file_chunk_proto_msgTypes[23]
+	mi := &file_chunk_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1900,7 @@ func (x *RebuildShardsReply) String() string {
 func (*RebuildShardsReply) ProtoMessage() {}
 
 func (x *RebuildShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[23]
+	mi := &file_chunk_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1913,7 @@ func (x *RebuildShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShardsReply.ProtoReflect.Descriptor instead.
 func (*RebuildShardsReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{23}
+	return file_chunk_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RebuildShardsReply) GetResults() []*RebuiltShard {
@@ -1457,7 +1936,7 @@ type RebuiltShard struct {
 
 func (x *RebuiltShard) Reset() {
 	*x = RebuiltShard{}
-	mi := &file_chunk_proto_msgTypes[24]
+	mi := &file_chunk_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1948,7 @@ func (x *RebuiltShard) String() string {
 func (*RebuiltShard) ProtoMessage() {}
 
 func (x *RebuiltShard) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[24]
+	mi := &file_chunk_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1961,7 @@ func (x *RebuiltShard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuiltShard.ProtoReflect.Descriptor instead.
 func (*RebuiltShard) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{24}
+	return file_chunk_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RebuiltShard) GetResult() *ShardResult {
@@ -1530,7 +2009,7 @@ type ScrubRequest struct {
 
 func (x *ScrubRequest) Reset() {
 	*x = ScrubRequest{}
-	mi := &file_chunk_proto_msgTypes[25]
+	mi := &file_chunk_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +2021,7 @@ func (x *ScrubRequest) String() string {
 func (*ScrubRequest) ProtoMessage() {}
 
 func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[25]
+	mi := &file_chunk_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +2034,7 @@ func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubRequest.ProtoReflect.Descriptor instead.
 func (*ScrubRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{25}
+	return file_chunk_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ScrubRequest) GetStart() bool {
@@ -1581,7 +2060,7 @@ type ScrubReply struct {
 
 func (x *ScrubReply) Reset() {
 	*x = ScrubReply{}
-	mi := &file_chunk_proto_msgTypes[26]
+	mi := &file_chunk_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +2072,7 @@ func (x *ScrubReply) String() string {
 func (*ScrubReply) ProtoMessage() {}
 
 func (x *ScrubReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[26]
+	mi := &file_chunk_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +2085,7 @@ func (x *ScrubReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubReply.ProtoReflect.Descriptor instead.
 func (*ScrubReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{26}
+	return file_chunk_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ScrubReply) GetDevices() []*ScrubDevice {
@@ -1636,7 +2115,7 @@ type ScrubDevice struct {
 
 func (x *ScrubDevice) Reset() {
 	*x = ScrubDevice{}
-	mi := &file_chunk_proto_msgTypes[27]
+	mi := &file_chunk_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +2127,7 @@ func (x *ScrubDevice) String() string {
 func (*ScrubDevice) ProtoMessage() {}
 
 func (x *ScrubDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[27]
+	mi := &file_chunk_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +2140,7 @@ func (x *ScrubDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubDevice.ProtoReflect.Descriptor instead.
 func (*ScrubDevice) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{27}
+	return file_chunk_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ScrubDevice) GetDevice() uint64 {
@@ -1759,7 +2238,7 @@ type ScrubFinding struct {
 
 func (x *ScrubFinding) Reset() {
 	*x = ScrubFinding{}
-	mi := &file_chunk_proto_msgTypes[28]
+	mi := &file_chunk_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +2250,7 @@ func (x *ScrubFinding) String() string {
 func (*ScrubFinding) ProtoMessage() {}
 
 func (x *ScrubFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[28]
+	mi := &file_chunk_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +2263,7 @@ func (x *ScrubFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubFinding.ProtoReflect.Descriptor instead.
 func (*ScrubFinding) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{28}
+	return file_chunk_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ScrubFinding) GetShard() *ShardRef {
@@ -1876,10 +2355,63 @@ const file_chunk_proto_rawDesc = "" +
 	"\x03cut\x18\x01 \x01(\x04R\x03cut\x12\x16\n" +
 	"\x06sealed\x18\x02 \x01(\rR\x06sealed\x12\x1c\n" +
 	"\tundecided\x18\x03 \x01(\tR\tundecided\"\x14\n" +
-	"\x12ChunkStatusRequest\"]\n" +
+	"\x12ChunkStatusRequest\"\x82\x03\n" +
 	"\x10ChunkStatusReply\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x121\n" +
-	"\adevices\x18\x02 \x03(\v2\x17.strake.v1.DeviceStatusR\adevices\"\xd8\x02\n" +
+	"\adevices\x18\x02 \x03(\v2\x17.strake.v1.DeviceStatusR\adevices\x120\n" +
+	"\aclasses\x18\x03 \x03(\v2\x16.strake.v1.ClassStatusR\aclasses\x121\n" +
+	"\avolumes\x18\x04 \x03(\v2\x17.strake.v1.VolumeStatusR\avolumes\x12(\n" +
+	"\x04slos\x18\x05 \x03(\v2\x14.strake.v1.SloStatusR\x04slos\x12\x15\n" +
+	"\x06net_in\x18\x06 \x01(\x04R\x05netIn\x12\x17\n" +
+	"\anet_out\x18\a \x01(\x04R\x06netOut\x12'\n" +
+	"\x10link_bytes_per_s\x18\b \x01(\x04R\rlinkBytesPerS\x12\x1e\n" +
+	"\vgc_pause_ns\x18\t \x01(\x04R\tgcPauseNs\x12\x1b\n" +
+	"\tbucket_ns\x18\n" +
+	" \x03(\x04R\bbucketNs\"\xaf\x05\n" +
+	"\vClassStatus\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05class\x18\x02 \x01(\rR\x05class\x12\x16\n" +
+	"\x06tenant\x18\x03 \x01(\x04R\x06tenant\x12\x14\n" +
+	"\x05reads\x18\x04 \x01(\x04R\x05reads\x12\x16\n" +
+	"\x06writes\x18\x05 \x01(\x04R\x06writes\x12\x1d\n" +
+	"\n" +
+	"read_bytes\x18\x06 \x01(\x04R\treadBytes\x12\x1f\n" +
+	"\vwrote_bytes\x18\a \x01(\x04R\n" +
+	"wroteBytes\x12\x1a\n" +
+	"\breserved\x18\b \x01(\x04R\breserved\x12\x12\n" +
+	"\x04late\x18\t \x01(\x04R\x04late\x12\x18\n" +
+	"\arefused\x18\n" +
+	" \x01(\x04R\arefused\x12\x14\n" +
+	"\x05gated\x18\v \x01(\x04R\x05gated\x12!\n" +
+	"\fthrottled_ns\x18\f \x01(\x04R\vthrottledNs\x12\x1b\n" +
+	"\tdevice_ns\x18\r \x01(\x04R\bdeviceNs\x12\x18\n" +
+	"\awaiting\x18\x0e \x01(\x04R\awaiting\x12\x18\n" +
+	"\arunning\x18\x0f \x01(\x04R\arunning\x12\x14\n" +
+	"\x05queue\x18\x10 \x03(\x04R\x05queue\x12\x18\n" +
+	"\aservice\x18\x11 \x03(\x04R\aservice\x12/\n" +
+	"\x14reserved_bytes_per_s\x18\x12 \x01(\x03R\x11reservedBytesPerS\x12+\n" +
+	"\x12reserved_ops_per_s\x18\x13 \x01(\x03R\x0freservedOpsPerS\x12)\n" +
+	"\x11limit_bytes_per_s\x18\x14 \x01(\x03R\x0elimitBytesPerS\x12%\n" +
+	"\x0flimit_ops_per_s\x18\x15 \x01(\x03R\flimitOpsPerS\x12\x19\n" +
+	"\bqueue_ns\x18\x16 \x01(\x04R\aqueueNs\x12\x1d\n" +
+	"\n" +
+	"service_ns\x18\x17 \x01(\x04R\tserviceNs\"\x94\x01\n" +
+	"\fVolumeStatus\x12\x16\n" +
+	"\x06volume\x18\x01 \x01(\x04R\x06volume\x12\x14\n" +
+	"\x05reads\x18\x02 \x01(\x04R\x05reads\x12\x16\n" +
+	"\x06writes\x18\x03 \x01(\x04R\x06writes\x12\x1d\n" +
+	"\n" +
+	"read_bytes\x18\x04 \x01(\x04R\treadBytes\x12\x1f\n" +
+	"\vwrote_bytes\x18\x05 \x01(\x04R\n" +
+	"wroteBytes\"\xb9\x01\n" +
+	"\tSloStatus\x12\x14\n" +
+	"\x05class\x18\x01 \x01(\rR\x05class\x12\x1b\n" +
+	"\tjudged_5m\x18\x02 \x01(\x04R\bjudged5m\x12\x17\n" +
+	"\alate_5m\x18\x03 \x01(\x04R\x06late5m\x12\x1b\n" +
+	"\tjudged_1h\x18\x04 \x01(\x04R\bjudged1h\x12\x17\n" +
+	"\alate_1h\x18\x05 \x01(\x04R\x06late1h\x12\x16\n" +
+	"\x06judged\x18\x06 \x01(\x04R\x06judged\x12\x12\n" +
+	"\x04late\x18\a \x01(\x04R\x04late\"\xa2\x03\n" +
 	"\fDeviceStatus\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12 \n" +
@@ -1895,7 +2427,10 @@ const file_chunk_proto_rawDesc = "" +
 	"bytes_read\x18\n" +
 	" \x01(\x04R\tbytesRead\x12\x1d\n" +
 	"\n" +
-	"bad_frames\x18\v \x01(\x04R\tbadFrames\"G\n" +
+	"bad_frames\x18\v \x01(\x04R\tbadFrames\x12\x14\n" +
+	"\x05width\x18\f \x01(\rR\x05width\x12\x18\n" +
+	"\arunning\x18\r \x01(\rR\arunning\x12\x18\n" +
+	"\awaiting\x18\x0e \x01(\rR\awaiting\"G\n" +
 	"\x14RebuildShardsRequest\x12/\n" +
 	"\x06shards\x18\x01 \x03(\v2\x17.strake.v1.RebuildShardR\x06shards\"\xc8\x01\n" +
 	"\fRebuildShard\x12,\n" +
@@ -1970,7 +2505,7 @@ func file_chunk_proto_rawDescGZIP() []byte {
 	return file_chunk_proto_rawDescData
 }
 
-var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_chunk_proto_goTypes = []any{
 	(*ShardSpec)(nil),            // 0: strake.v1.ShardSpec
 	(*ShardResult)(nil),          // 1: strake.v1.ShardResult
@@ -1991,73 +2526,79 @@ var file_chunk_proto_goTypes = []any{
 	(*RecoverVolumeReply)(nil),   // 16: strake.v1.RecoverVolumeReply
 	(*ChunkStatusRequest)(nil),   // 17: strake.v1.ChunkStatusRequest
 	(*ChunkStatusReply)(nil),     // 18: strake.v1.ChunkStatusReply
-	(*DeviceStatus)(nil),         // 19: strake.v1.DeviceStatus
-	(*RebuildShardsRequest)(nil), // 20: strake.v1.RebuildShardsRequest
-	(*RebuildShard)(nil),         // 21: strake.v1.RebuildShard
-	(*RebuildSource)(nil),        // 22: strake.v1.RebuildSource
-	(*RebuildShardsReply)(nil),   // 23: strake.v1.RebuildShardsReply
-	(*RebuiltShard)(nil),         // 24: strake.v1.RebuiltShard
-	(*ScrubRequest)(nil),         // 25: strake.v1.ScrubRequest
-	(*ScrubReply)(nil),           // 26: strake.v1.ScrubReply
-	(*ScrubDevice)(nil),          // 27: strake.v1.ScrubDevice
-	(*ScrubFinding)(nil),         // 28: strake.v1.ScrubFinding
-	(*ShardRef)(nil),             // 29: strake.v1.ShardRef
-	(*Geometry)(nil),             // 30: strake.v1.Geometry
-	(*ShardSeal)(nil),            // 31: strake.v1.ShardSeal
-	(*Seal)(nil),                 // 32: strake.v1.Seal
+	(*ClassStatus)(nil),          // 19: strake.v1.ClassStatus
+	(*VolumeStatus)(nil),         // 20: strake.v1.VolumeStatus
+	(*SloStatus)(nil),            // 21: strake.v1.SloStatus
+	(*DeviceStatus)(nil),         // 22: strake.v1.DeviceStatus
+	(*RebuildShardsRequest)(nil), // 23: strake.v1.RebuildShardsRequest
+	(*RebuildShard)(nil),         // 24: strake.v1.RebuildShard
+	(*RebuildSource)(nil),        // 25: strake.v1.RebuildSource
+	(*RebuildShardsReply)(nil),   // 26: strake.v1.RebuildShardsReply
+	(*RebuiltShard)(nil),         // 27: strake.v1.RebuiltShard
+	(*ScrubRequest)(nil),         // 28: strake.v1.ScrubRequest
+	(*ScrubReply)(nil),           // 29: strake.v1.ScrubReply
+	(*ScrubDevice)(nil),          // 30: strake.v1.ScrubDevice
+	(*ScrubFinding)(nil),         // 31: strake.v1.ScrubFinding
+	(*ShardRef)(nil),             // 32: strake.v1.ShardRef
+	(*Geometry)(nil),             // 33: strake.v1.Geometry
+	(*ShardSeal)(nil),            // 34: strake.v1.ShardSeal
+	(*Seal)(nil),                 // 35: strake.v1.Seal
 }
 var file_chunk_proto_depIdxs = []int32{
-	29, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
-	30, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
-	29, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
+	32, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
+	33, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
+	32, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
 	0,  // 3: strake.v1.CreateShardsRequest.shards:type_name -> strake.v1.ShardSpec
 	1,  // 4: strake.v1.CreateShardsReply.results:type_name -> strake.v1.ShardResult
-	29, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
-	29, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
+	32, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
+	32, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
 	6,  // 7: strake.v1.FenceReply.stripes:type_name -> strake.v1.FencedStripe
 	8,  // 8: strake.v1.FinalizeRequest.shards:type_name -> strake.v1.FinalizeShard
-	29, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
-	31, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
+	32, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
+	34, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
 	1,  // 11: strake.v1.FinalizeReply.results:type_name -> strake.v1.ShardResult
-	29, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
+	32, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
 	1,  // 13: strake.v1.DeleteShardsReply.results:type_name -> strake.v1.ShardResult
-	29, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
-	29, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
+	32, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
+	32, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
 	13, // 16: strake.v1.StatShardsReply.shards:type_name -> strake.v1.ShardStat
-	19, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
-	21, // 18: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
-	0,  // 19: strake.v1.RebuildShard.target:type_name -> strake.v1.ShardSpec
-	32, // 20: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
-	22, // 21: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
-	24, // 22: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
-	1,  // 23: strake.v1.RebuiltShard.result:type_name -> strake.v1.ShardResult
-	29, // 24: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
-	27, // 25: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
-	28, // 26: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
-	29, // 27: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
-	2,  // 28: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
-	4,  // 29: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
-	7,  // 30: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
-	10, // 31: strake.v1.Chunk.DeleteShards:input_type -> strake.v1.DeleteShardsRequest
-	12, // 32: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
-	15, // 33: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
-	20, // 34: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
-	25, // 35: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
-	17, // 36: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
-	3,  // 37: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
-	5,  // 38: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
-	9,  // 39: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
-	11, // 40: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
-	14, // 41: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
-	16, // 42: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
-	23, // 43: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
-	26, // 44: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
-	18, // 45: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
-	37, // [37:46] is the sub-list for method output_type
-	28, // [28:37] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	22, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
+	19, // 18: strake.v1.ChunkStatusReply.classes:type_name -> strake.v1.ClassStatus
+	20, // 19: strake.v1.ChunkStatusReply.volumes:type_name -> strake.v1.VolumeStatus
+	21, // 20: strake.v1.ChunkStatusReply.slos:type_name -> strake.v1.SloStatus
+	24, // 21: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
+	0,  // 22: strake.v1.RebuildShard.target:type_name -> strake.v1.ShardSpec
+	35, // 23: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
+	25, // 24: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
+	27, // 25: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
+	1,  // 26: strake.v1.RebuiltShard.result:type_name -> strake.v1.ShardResult
+	32, // 27: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
+	30, // 28: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
+	31, // 29: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
+	32, // 30: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
+	2,  // 31: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
+	4,  // 32: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
+	7,  // 33: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
+	10, // 34: strake.v1.Chunk.DeleteShards:input_type -> strake.v1.DeleteShardsRequest
+	12, // 35: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
+	15, // 36: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
+	23, // 37: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
+	28, // 38: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
+	17, // 39: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
+	3,  // 40: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
+	5,  // 41: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
+	9,  // 42: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
+	11, // 43: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
+	14, // 44: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
+	16, // 45: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
+	26, // 46: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
+	29, // 47: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
+	18, // 48: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
+	40, // [40:49] is the sub-list for method output_type
+	31, // [31:40] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_chunk_proto_init() }
@@ -2072,7 +2613,7 @@ func file_chunk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
