@@ -7,7 +7,7 @@ IMAGE_TAG = $(shell echo '$(VERSION)' | tr -c 'a-zA-Z0-9_.\n-' -)
 COMPOSE   = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p strake -f deploy/compose/compose.yaml
 FUZZED   = $(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u)
 
-.PHONY: build test race lint generate generate-check fuzz sim demo run bench image up down e2e clean help
+.PHONY: test-the-tester build test race lint generate generate-check fuzz sim demo run bench image up down e2e clean help
 
 build: ## the static binary bin/strake
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X strake/ctl.Version=$(VERSION)" -o bin/strake ./cmd/strake
@@ -39,6 +39,9 @@ fuzz: ## each fuzz target for SECONDS; a failure does not stop the others
 
 sim: ## the seeded cluster: SEEDS=n [FIRST=seed], or SEED=n for one
 	$(GO) test ./e2e/sim -run TestSeeds -count=1 -v -args -seeds=$(if $(SEED),1,$(SEEDS)) -first=$(if $(SEED),$(SEED),$(or $(FIRST),1))
+
+test-the-tester: ## plants known bugs one after another; each must be caught by random seeds
+	$(GO) run -tags planted ./e2e/sim/tester
 
 demo: build ## the main job, end to end, with servers and a writer killed
 	$(GO) run ./e2e/demo

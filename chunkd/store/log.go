@@ -8,6 +8,7 @@ import (
 	"strake/chunkd/format"
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/internal/vfs"
 	"strake/proto/frame"
 )
@@ -197,7 +198,7 @@ func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error)
 		end += r.length()
 	}
 	whole := l.laidOut(records[:n], (end-pos+format.LogAlign-1)&^(format.LogAlign-1))
-	if _, err := f.file.WriteDirect(whole, pos, true); err != nil {
+	if _, err := f.file.WriteDirect(whole, pos, !planted.Is(planted.AckBeforeFsync)); err != nil {
 		return 0, l.dev.fail(fmt.Errorf("write log: %w", err))
 	}
 	l.settled(f, pos+int64(len(whole)), records[:n])

@@ -60,7 +60,7 @@ func (s *Store) openRead(ref frame.ShardRef) (r row, file *handle, sh *shard, er
 	if err != nil {
 		return row{}, nil, nil, err
 	}
-	if file, err = s.files.acquire(fileName{ref.ShardKey, ref.Generation}); err != nil {
+	if file, err = s.files.acquire(fileName{ref.ShardKey, r.generation}); err != nil {
 		return row{}, nil, nil, typed(err, "open data file")
 	}
 	if r.state != format.ShardFinalized {

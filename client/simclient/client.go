@@ -3,7 +3,6 @@ package simclient
 import (
 	"time"
 
-	"strake/client/internal/recovery"
 	"strake/internal/erasure"
 	"strake/internal/erasure/build"
 	"strake/internal/errs"
@@ -20,8 +19,6 @@ type Options struct {
 	Builder *build.Builder
 	Coders  *erasure.Set
 	Fibers  *Pool
-	// Decide stands in for recovery.Decide: tests of the tests plant a bug there.
-	Decide func(recovery.Input) (recovery.Plan, error)
 }
 
 // Client is a client process.
@@ -40,9 +37,6 @@ type Client struct {
 
 // New makes a client without a session.
 func New(w World, watch Observer, opts Options) *Client {
-	if opts.Decide == nil {
-		opts.Decide = recovery.Decide
-	}
 	return &Client{world: w, watch: watch, opts: opts, places: map[layout.SegmentID]*Segment{}, fibers: Fibers{Pool: opts.Fibers}}
 }
 

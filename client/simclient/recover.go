@@ -64,7 +64,7 @@ func (l lease) decide(f *Fiber, in recovery.Input, unsealed []*Segment) (recover
 		if f.dead {
 			return recovery.Plan{}, errKilled
 		}
-		plan, err := l.c.opts.Decide(in)
+		plan, err := recovery.Decide(in)
 		l.c.watch.Decided(l.volume, l.epoch, describe(&in, &plan), err)
 		kind := errs.KindOf(err)
 		if kind != errs.Unavailable && kind != errs.Undecided {

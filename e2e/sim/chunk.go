@@ -33,8 +33,9 @@ type chunkServer struct {
 	cut       *powerCut     // waits for a call to hit
 	calls     []*flight     // under way to this life
 	janitors  []*simclient.Client
-	fibers    simclient.Fibers         // of rebuilds
-	busy      map[layout.ShardKey]bool // shards that a task works on
+	fibers    simclient.Fibers                  // of rebuilds
+	busy      map[layout.ShardKey]bool          // shards that a task works on
+	taken     map[layout.ShardKey]time.Duration // the last append
 }
 
 // powerCut cuts the power in the middle of a call.
@@ -57,6 +58,7 @@ func (c *chunkServer) start() {
 	}
 	c.store, c.up, c.serving = st, true, false
 	c.fibers, c.busy = simclient.Fibers{Pool: &c.s.bench.fibers}, map[layout.ShardKey]bool{}
+	c.taken = map[layout.ShardKey]time.Duration{}
 	c.s.note("server starts", uint64(c.number), uint64(st.Incarnation()))
 	c.register()
 	c.sweep()

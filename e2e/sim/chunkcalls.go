@@ -7,6 +7,7 @@ import (
 	"strake/client/simclient"
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/proto/frame"
 	"strake/proto/stripe"
 )
@@ -73,20 +74,21 @@ func (c *chunkServer) handle(request any) (*simclient.ChunkReply, error) {
 	if errs.KindOf(err) == errs.StaleGeneration {
 		c.s.rare("a stale generation refused")
 	}
+	if err == nil && c.s.moved {
+		c.answers(request)
+	}
 	return r, err
 }
 
 // append stores a unit; a durable one is synced before the answer, as the server does.
 func (c *chunkServer) append(q *simclient.Append) error {
-	if c.s.plant == AckBeforeStored && c.s.rand.IntN(20) == 0 {
-		return nil
-	}
 	h, _, _ := stripe.Decode(q.Header)
 	err := c.store.Append(store.Append{Ref: q.Ref, Epoch: q.Epoch, Header: q.Header, Payload: q.Payload})
 	if err == nil && q.Durable {
 		err = c.underCut(true, func() error { return c.store.Sync(q.Epoch, c.store.Incarnation(), []frame.ShardRef{q.Ref}) })
 	}
 	if err == nil {
+		c.taken[q.Ref.ShardKey] = c.clock()
 		c.s.took("an append", q.Ref.ShardKey, q.Epoch)
 	}
 	c.s.note("append", uint64(c.number), uint64(q.Ref.Segment)<<8|uint64(q.Ref.Shard), uint64(h.Seq), uint64(errs.KindOf(err)))
@@ -113,6 +115,7 @@ func (c *chunkServer) read(q *simclient.Read, r *simclient.ChunkReply) error {
 		if err := c.store.CheckRecovery(q.Ref, q.Epoch); err != nil {
 			return err
 		}
+		c.s.took("a recovery's read", q.Ref.ShardKey, q.Epoch)
 	case q.Epoch != 0:
 		if err := c.store.CheckReader(q.Ref, q.Epoch); err != nil {
 			return err
@@ -162,7 +165,7 @@ func (c *chunkServer) fence(q simclient.FenceShard, e layout.Epoch) simclient.Fe
 	}
 	var list []store.Fenced
 	a.Err = c.underCut(true, func() (err error) {
-		list, err = c.fenceOrPretend(q.Ref, e)
+		list, err = c.fenceOrNot(q.Ref, e)
 		return err
 	})
 	c.s.note("fence", uint64(c.number), uint64(q.Ref.Segment)<<8|uint64(q.Ref.Shard), uint64(e), uint64(len(list)))
@@ -175,18 +178,16 @@ func (c *chunkServer) fence(q simclient.FenceShard, e layout.Epoch) simclient.Fe
 	for _, f := range list {
 		if f.Err != nil {
 			c.s.rare("a fenced shard can't tell of a stripe")
-			if c.s.plant == NeverForCorrupt {
-				continue
-			}
 		}
 		a.Stripes = append(a.Stripes, simclient.FencedStripe{Seq: f.Seq, Header: f.Header, Kind: errs.KindOf(f.Err)})
 	}
 	return a
 }
 
-// fenceOrPretend is Fence, or what a server does that forgets its fences.
-func (c *chunkServer) fenceOrPretend(ref frame.ShardRef, e layout.Epoch) ([]store.Fenced, error) {
-	if c.s.plant != FenceForgotten {
+// fenceOrNot is Fence. (Planted: a shard that took nothing for long is listed as it
+// is, as its writer's lease must be over.)
+func (c *chunkServer) fenceOrNot(ref frame.ShardRef, e layout.Epoch) ([]store.Fenced, error) {
+	if !planted.Is(planted.LeaseByWallClock) || c.clock()-c.taken[ref.ShardKey] < sessionTTL/4 {
 		return c.store.Fence(ref, e)
 	}
 	b, _, _, err := c.store.List(ref, 1, 1<<30)

@@ -34,9 +34,6 @@ func (w world) Chunk(server layout.ServerID, request any, done func(*simclient.C
 // newClient makes a client in a process.
 func (s *Sim) newClient(p *process, o simclient.Options) *simclient.Client {
 	o.Builder, o.Coders, o.Fibers = s.bench.builder, &s.bench.coders, &s.bench.fibers
-	if s.plant == GapNotCut {
-		o.Decide = simclient.DecideWithoutGaps
-	}
 	return simclient.New(world{s, p}, s, o)
 }
 

@@ -249,6 +249,9 @@ func (c *chunkServer) scrubOne(ref frame.ShardRef) int {
 	}
 	c.s.note("scrub finds", uint64(c.number), uint64(ref.Segment)<<8|uint64(ref.Shard))
 	c.s.rare("a scrub found a bad shard")
+	if !c.s.hurt[c.device] {
+		c.s.fail("P3: server %d, whose medium is sound, has a bad shard %v: %v", c.id, ref.ShardKey, err)
+	}
 	c.ask(&reportShards{[]badShard{{ref, c.device, errs.Corrupt}}}, func(any, error) {})
 	return 1
 }

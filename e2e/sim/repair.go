@@ -7,6 +7,7 @@ import (
 	"strake/client/simclient"
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/meta/reconcile"
 	"strake/meta/server"
 	"strake/meta/state"
@@ -51,6 +52,10 @@ func (m *metaService) rebuild(f *simclient.Fiber, t reconcile.Rebuild) error {
 		return errs.New(errs.StaleGeneration, "", "the shard has moved")
 	}
 	m.s.note("rebuild", uint64(t.Segment)<<8|uint64(t.Shard), uint64(t.Server), uint64(t.Old.Generation), map[bool]uint64{true: 1}[t.InPlace])
+	if planted.Is(planted.MovedBeforeDurable) {
+		defer func() { _, _ = m.ask(f, t.Server, &rebuildShard{server.RebuildOut(m.view(), &seg, t)}, rebuildCall) }()
+		return m.settle(f, t)
+	}
 	reply, err := m.ask(f, t.Server, &rebuildShard{server.RebuildOut(m.view(), &seg, t)}, rebuildCall)
 	if err != nil {
 		if to := m.s.servers[t.Server]; to != nil && (!to.up || to.lost) {
@@ -83,7 +88,7 @@ func (m *metaService) settle(f *simclient.Fiber, t reconcile.Rebuild) error {
 	if _, err := m.propose(f, state.ReplaceShard{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation, Device: t.Device}); err != nil {
 		return err
 	}
-	m.s.rare("a shard rebuilt elsewhere")
+	m.s.rare(map[bool]string{true: "a shard rebuilt where it was, under a new generation", false: "a shard rebuilt elsewhere"}[t.Device == t.Old.Device])
 	d, known := m.view().Device(t.Old.Device)
 	if !known || d.State == state.DeviceDead || !m.alive(d.Server) || t.Old.Device == t.Device {
 		return nil

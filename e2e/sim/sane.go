@@ -43,6 +43,7 @@ func (s *Sim) finalized(c *chunkServer, key layout.ShardKey, err error) {
 
 // replaced checks, when a shard's new place is recorded, that a whole shard is there.
 func (s *Sim) replaced(v *state.View, e state.ShardReplaced) {
+	s.moved = true
 	c := s.onDevice(v, e.New.Device)
 	if c == nil || c.store == nil {
 		return // it fell since: the end tells whether it has the shard

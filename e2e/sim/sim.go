@@ -15,27 +15,10 @@ import (
 	"strake/meta/state"
 )
 
-// Bug is a bug that is planted to test the tester.
-type Bug uint8
-
-const (
-	NoBug           Bug = iota
-	AckBeforeStored     // a chunk server acknowledges appends that it does not store
-	FenceForgotten      // a chunk server lists without fencing
-	NeverForCorrupt     // a fenced shard leaves out what it can't read
-	GapNotCut           // recovery goes on behind a missing seq
-)
-
-// String names it.
-func (b Bug) String() string {
-	return [...]string{"none", "ack before stored", "fence forgotten", "never for corrupt", "gap not cut"}[b]
-}
-
 // Options are a run's parameters.
 type Options struct {
 	Seed  uint64
-	Ops   int // client operations at least; 0: 300
-	Plant Bug
+	Ops   int       // client operations at least; 0: 300
 	Trace io.Writer // gets every event; nil: none
 }
 
@@ -84,7 +67,6 @@ type Sim struct {
 	*loop
 	bench   *Bench
 	opts    Options
-	plant   Bug
 	stores  storeKind
 	net     *network
 	meta    *metaService
@@ -102,6 +84,7 @@ type Sim struct {
 	healed  bool
 	fences  map[layout.ShardKey]layout.Epoch // highest answered
 	faulted int
+	moved   bool // a shard was rebuilt elsewhere
 }
 
 // Run runs one seed.
@@ -109,7 +92,7 @@ func (b *Bench) Run(o Options) (r Result) {
 	if o.Ops == 0 {
 		o.Ops = 300
 	}
-	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, plant: o.Plant, servers: map[layout.ServerID]*chunkServer{},
+	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, servers: map[layout.ServerID]*chunkServer{},
 		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
 	s.log.trace = o.Trace
 	defer func() {

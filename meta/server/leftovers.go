@@ -7,6 +7,7 @@ import (
 
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/meta/reconcile"
 	"strake/meta/state"
 	"strake/proto/pb"
@@ -90,7 +91,7 @@ func Verdict(view *state.View, p *reconcile.Planner, up func(serverID) bool, ask
 		return PlacedHere
 	case generation > at.Generation && len(view.Cell().Restored) > 0:
 		return PlacedHere // it may have moved after the backup that was restored
-	case needed(view, &seg) && !whole(view, up, &seg):
+	case needed(view, &seg) && !whole(view, up, &seg) && !planted.Is(planted.DeletedBeforeProof):
 		return PlacedHere
 	case generation <= at.Generation:
 		return Leftover

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/proto/stripe"
 )
 
@@ -65,11 +66,25 @@ func (l *log) end() (cut layout.Seq, blocked []Blocker) {
 			continue
 		}
 		var ok bool
-		if ok, blocked = l.seqStands(seq); !ok {
+		if ok, blocked = l.seqStands(seq); !ok && planted.Is(planted.SeqGapNotCut) && l.behind(seq) > seq {
+			cut = l.behind(seq)
+			continue
+		}
+		if !ok {
 			return cut, blocked
 		}
 		cut = seq
 	}
+}
+
+// behind is the next seq that stands; a planted bug goes on there.
+func (l *log) behind(seq layout.Seq) (next layout.Seq) {
+	for q := range l.bySeq {
+		if ok, _ := l.seqStands(q); ok && q > seq && (next == 0 || q < next) {
+			next = q
+		}
+	}
+	return next
 }
 
 func (l *log) seqStands(seq layout.Seq) (ok bool, blocked []Blocker) {

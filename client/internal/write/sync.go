@@ -5,6 +5,7 @@ import (
 
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/proto/frame"
 )
 
@@ -109,6 +110,9 @@ func (c *Core) Synced(now time.Duration, id SyncID, err error) {
 		return
 	}
 	f := faultOf(err)
+	if planted.Is(planted.FlushErrorDropped) && f != ends {
+		f = none
+	}
 	if f == ends {
 		c.end(errs.Wrap(err, "sync"))
 		return

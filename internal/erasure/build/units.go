@@ -1,8 +1,11 @@
 package build
 
 import (
+	"bytes"
+
 	"strake/internal/erasure"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/proto/stripe"
 )
 
@@ -51,7 +54,11 @@ func (u *Units) cut(h *stripe.Header, payload [][]byte) {
 			}
 		}
 		for ; left > 0; u.padding++ {
-			list = append(list, zeros[:min(left, len(zeros))])
+			pad := zeros[:min(left, len(zeros))]
+			if planted.Is(planted.PaddingNotZeroed) {
+				pad = bytes.Repeat([]byte{0xa5}, len(pad))
+			}
+			list = append(list, pad)
 			left -= len(list[len(list)-1])
 		}
 		u.pieces[u.last] = list
