@@ -2,7 +2,7 @@
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SECONDS ?= 20
-SEEDS   ?= 200
+SEEDS   ?= 1000
 IMAGE_TAG = $(shell echo '$(VERSION)' | tr -c 'a-zA-Z0-9_.\n-' -)
 COMPOSE   = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p strake -f deploy/compose/compose.yaml
 FUZZED   = $(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u)

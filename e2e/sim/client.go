@@ -31,10 +31,27 @@ func (w world) Chunk(server layout.ServerID, request any, done func(*simclient.C
 	w.s.call(w.p, to, request, done)
 }
 
+// watcher is the observer of one process.
+type watcher struct {
+	*Sim
+	p *process
+}
+
+// Decided implements simclient.Observer. Some recoverers stand still before they do
+// what they decided, so long that others take over.
+func (w watcher) Decided(v layout.VolumeID, e layout.Epoch, d simclient.Decision, err error) {
+	w.Sim.Decided(v, e, d, err)
+	if d.Tail > 0 && !w.healed && w.chance(120) {
+		w.note("recoverer stands still", uint64(v), uint64(e))
+		w.rare("a recoverer stands still")
+		w.p.pause(w.between(sessionTTL, 2*sessionTTL))
+	}
+}
+
 // newClient makes a client in a process.
 func (s *Sim) newClient(p *process, o simclient.Options) *simclient.Client {
 	o.Builder, o.Coders, o.Fibers = s.bench.builder, &s.bench.coders, &s.bench.fibers
-	return simclient.New(world{s, p}, s, o)
+	return simclient.New(world{s, p}, watcher{s, p}, o)
 }
 
 // clientProcess is a program that uses volumes. It carries out a script of

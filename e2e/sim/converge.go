@@ -71,6 +71,9 @@ func (s *Sim) scrubAll() (found int) {
 			continue
 		}
 		for _, ref := range c.finalized() {
+			if s.partial[ref.Segment] {
+				continue
+			}
 			found += c.scrubOne(ref)
 		}
 	}
@@ -133,12 +136,23 @@ func (s *Sim) removeOne() {
 	s.run(s.now+time.Second, func() bool { return false })
 }
 
+// places tells where a segment's shards are, and how these places are.
+func (s *Sim) places(g *state.Segment) (text string) {
+	v := s.meta.view()
+	for _, p := range g.Placements {
+		d, _ := v.Device(p.Device)
+		srv, _ := v.Server(d.Server)
+		text += fmt.Sprintf(" %d/%d(%v, up %v)", p.Device, p.Generation, d.State, srv.Up)
+	}
+	return text
+}
+
 // unsettled names what is left to do.
 func (s *Sim) unsettled() (what string) {
 	v := s.meta.view()
 	name := func(kind string, list []state.Segment) {
 		for _, g := range list[:min(len(list), 3)] {
-			what += " " + kind + " segment " + layout.ShardKey{Segment: g.ID}.String() + " (" + g.State.String() + ")"
+			what += fmt.Sprintf(" %s segment %d (%v, lost %b:%s)", kind, g.ID, g.State, g.Lost, s.places(&g))
 		}
 	}
 	page, _ := v.Unfinalized(0, 0)
@@ -148,7 +162,8 @@ func (s *Sim) unsettled() (what string) {
 	page, _ = v.Allocated(0, 0)
 	name("allocated", page)
 	if id := s.lacking(); id != 0 {
-		what += fmt.Sprintf(" segment %d lacks shards", id)
+		g, _ := v.Segment(id)
+		what += fmt.Sprintf(" segment %d lacks shards (%v, lost %b:%s)", id, g.State, g.Lost, s.places(&g))
 	}
 	if orphans, _ := v.Unrecovered(0, 0); len(orphans) > 0 {
 		what += " volumes without recovery"

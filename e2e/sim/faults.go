@@ -7,7 +7,10 @@ import (
 
 	"strake/chunkd/format"
 	"strake/chunkd/store"
+	"strake/client/simclient"
+	"strake/internal/layout"
 	"strake/internal/vfs"
+	"strake/meta/state"
 )
 
 const leastFaults = 6
@@ -31,7 +34,7 @@ func (s *Sim) fault() {
 	}{
 		{14, s.faultCrash}, {10, s.faultPowerCut}, {6, s.faultPause}, {10, s.faultPartition}, {6, s.faultIsolate},
 		{8, s.faultSlow}, {10, s.faultWeather}, {8, s.faultLeader}, {4, s.faultSnapshot}, {8, s.faultClientDies},
-		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultOutage}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
+		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultOutage}, {3, s.faultRotAndDeath}, {5, s.faultDrain}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
 	}
 	total := 0
 	for _, k := range kinds {
@@ -63,7 +66,11 @@ func (s *Sim) faultCrash() {
 }
 
 func (s *Sim) restartLater(c *chunkServer) {
-	s.after(s.between(10*time.Millisecond, 5*time.Second), c.start)
+	most := 5 * time.Second
+	if s.chance(250) {
+		most = 20 * time.Millisecond // a process that is started again at once
+	}
+	s.after(s.between(time.Millisecond, most), c.start)
 }
 
 func (s *Sim) faultPowerCut() {
@@ -194,28 +201,33 @@ func (s *Sim) damagedChunk() *chunkServer {
 	return list[s.rand.IntN(len(list))]
 }
 
+type shardFile struct {
+	path string
+	size int64
+}
+
 // shardFile chooses a data file of a server whose bytes don't depend on the pace
-// of the store's background work.
-func (s *Sim) shardFile(c *chunkServer) (path string, size int64) {
+// of the store's background work, of a shard in a state (0: any).
+func (s *Sim) shardFile(c *chunkServer, want store.State) (f shardFile) {
 	var list []store.Stat
 	c.store.Each(func(st store.Stat) bool {
-		if st.State == store.StateFinalized || s.stores.mode == modeData {
+		if (st.State == store.StateFinalized || s.stores.mode == modeData) && (want == 0 || st.State == want) {
 			list = append(list, st)
 		}
 		return true
 	})
 	if len(list) == 0 {
-		return "", 0
+		return f
 	}
 	slices.SortFunc(list, func(a, b store.Stat) int {
 		return cmp.Or(cmp.Compare(a.Ref.Segment, b.Ref.Segment), cmp.Compare(a.Ref.Shard, b.Ref.Shard))
 	})
 	st := list[s.rand.IntN(len(list))]
-	path = "shards/" + format.ShardFileName(st.Ref.ShardKey, st.Ref.Generation)
-	if info, err := c.disk.data.Stat(path); err == nil {
-		size = info.Size()
+	f.path = "shards/" + format.ShardFileName(st.Ref.ShardKey, st.Ref.Generation)
+	if info, err := c.disk.data.Stat(f.path); err == nil {
+		f.size = info.Size()
 	}
-	return path, size
+	return f
 }
 
 // faultRot flips bits in a data file of a server whose medium may rot.
@@ -225,15 +237,15 @@ func (s *Sim) faultRot() {
 		return
 	}
 	for range 1 + s.rand.IntN(6) {
-		path, size := s.shardFile(c)
-		if size == 0 {
-			continue
-		}
-		if c.disk.data.FlipBit(path, s.rand.Int64N(size), uint(s.rand.IntN(8))) == nil {
-			s.hurt[c.device] = true
-			s.note("rot", uint64(c.number))
-			s.rare("a bit rots")
-		}
+		s.flip(c, s.shardFile(c, 0))
+	}
+}
+
+func (s *Sim) flip(c *chunkServer, f shardFile) {
+	if f.size > 0 && c.disk.data.FlipBit(f.path, s.rand.Int64N(f.size), uint(s.rand.IntN(8))) == nil {
+		s.hurt[c.device] = true
+		s.note("rot", uint64(c.number))
+		s.rare("a bit rots")
 	}
 }
 
@@ -243,14 +255,14 @@ func (s *Sim) faultBadWrite() {
 	if c == nil || s.stores.mode != modeData {
 		return
 	}
-	path, size := s.shardFile(c)
-	if path == "" {
+	f := s.shardFile(c, 0)
+	if f.path == "" {
 		return
 	}
-	if s.chance(500) || size < vfsPage {
-		_ = c.disk.data.LoseNextWrite(path)
+	if s.chance(500) || f.size < vfsPage {
+		_ = c.disk.data.LoseNextWrite(f.path)
 	} else {
-		_ = c.disk.data.MisdirectNextWrite(path, s.rand.Int64N(size/vfsPage)*vfsPage)
+		_ = c.disk.data.MisdirectNextWrite(f.path, s.rand.Int64N(f.size/vfsPage)*vfsPage)
 	}
 	s.hurt[c.device] = true
 	s.note("bad write", uint64(c.number))
@@ -269,6 +281,52 @@ func (s *Sim) faultLoss() {
 	s.rare("a server lost for ever")
 	c.crash()
 	c.lost = true
+}
+
+// faultRotAndDeath flips bits in what is being written, and takes the writers away:
+// what rots then is recovered.
+func (s *Sim) faultRotAndDeath() {
+	c := s.damagedChunk()
+	if c == nil || s.stores.mode != modeData {
+		return
+	}
+	for range 4 {
+		s.flip(c, s.shardFile(c, store.StateOpen))
+	}
+	for _, p := range s.clients {
+		p.kill()
+		s.after(s.between(10*time.Millisecond, 2*time.Second), p.start)
+	}
+}
+
+// faultDrain empties a device for a while: an administrator's doing.
+func (s *Sim) faultDrain() {
+	c := s.anyChunk()
+	if s.meta.leader < 0 || !c.serving {
+		return
+	}
+	s.note("drain", uint64(c.number))
+	s.changeDevice(c, state.DrainDevice)
+	s.after(s.between(2*time.Second, 10*time.Second), func() { s.changeDevice(c, state.UndrainDevice) })
+}
+
+// changeDevice asks the leader until it is done.
+func (s *Sim) changeDevice(c *chunkServer, change state.DeviceChange) {
+	id := state.CommandID(s.rand.Uint64() | 1)
+	var try func()
+	try = func() {
+		over := false
+		s.meta.spawn(func(f *simclient.Fiber) {
+			_, err := s.meta.propose(f, state.ChangeDevices{ID: id, Devices: []layout.DeviceID{c.device}, Change: change})
+			over = err == nil
+		})
+		s.after(time.Second, func() {
+			if !over {
+				try()
+			}
+		})
+	}
+	try()
 }
 
 // faultOutage takes a server away for so long that its shards are made again, or

@@ -88,7 +88,7 @@ func (m *metaService) settle(f *simclient.Fiber, t reconcile.Rebuild) error {
 	if _, err := m.propose(f, state.ReplaceShard{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation, Device: t.Device}); err != nil {
 		return err
 	}
-	m.s.rare(map[bool]string{true: "a shard rebuilt where it was, under a new generation", false: "a shard rebuilt elsewhere"}[t.Device == t.Old.Device])
+	m.s.rare("a shard rebuilt elsewhere")
 	d, known := m.view().Device(t.Old.Device)
 	if !known || d.State == state.DeviceDead || !m.alive(d.Server) || t.Old.Device == t.Device {
 		return nil

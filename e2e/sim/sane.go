@@ -34,6 +34,9 @@ func (s *Sim) finalized(c *chunkServer, key layout.ShardKey, err error) {
 	if errs.KindOf(err) == errs.Corrupt && was != nil && was.live && !was.isMap && !s.hurt[c.device] {
 		s.fail("redundancy: shard %v on server %d does not match the seal that its writer made of flushed stripes: %v", key, c.id, err)
 	}
+	if errs.KindOf(err) == errs.Corrupt && was != nil && !was.live {
+		s.partial[key.Segment] = true
+	}
 	if errs.KindOf(err) == errs.Conflict {
 		s.fail("frozen: shard %v on server %d: %v", key, c.id, err)
 	}
@@ -96,12 +99,28 @@ func (s *Sim) lacking() layout.SegmentID {
 		page, _ := v.SegmentsOnDevice(d.ID, 0, 0)
 		for i := range page {
 			vol, _ := v.Volume(page[i].Volume)
-			if g := &page[i]; page[i].Needed() && !vol.Purged && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() {
+			if g := &page[i]; page[i].Needed() && !vol.Purged && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() && !s.beyond(v, g) {
 				return g.ID
 			}
 		}
 	}
 	return 0
+}
+
+// beyond tells of a segment that can't be made whole and need not be: a recovery
+// sealed it with stripes that some shard lacks. Such stripes were copied, and the
+// copy is what counts; when another shard is damaged too, those here are gone.
+func (s *Sim) beyond(v *state.View, g *state.Segment) bool {
+	if !s.partial[g.ID] {
+		return false
+	}
+	for _, p := range g.Placements {
+		if c := s.onDevice(v, p.Device); s.hurt[p.Device] || c != nil && c.lost {
+			s.rare("a segment of dead copies that can't be made whole")
+			return true
+		}
+	}
+	return false
 }
 
 // strays counts shards on devices that no segment places there.
@@ -113,6 +132,9 @@ func (s *Sim) strays() (n int) {
 		}
 		c.store.Each(func(st store.Stat) bool {
 			g, ok := v.Segment(st.Ref.Segment)
+			if ok && s.beyond(v, &g) {
+				return true
+			}
 			if !ok || int(st.Ref.Shard) >= len(g.Placements) || g.Placements[st.Ref.Shard] != (state.Placement{Device: c.device, Generation: st.Ref.Generation}) {
 				n++
 			}

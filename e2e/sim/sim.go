@@ -84,7 +84,8 @@ type Sim struct {
 	healed  bool
 	fences  map[layout.ShardKey]layout.Epoch // highest answered
 	faulted int
-	moved   bool // a shard was rebuilt elsewhere
+	partial map[layout.SegmentID]bool // sealed by a recovery though some shard lacks a stripe
+	moved   bool                      // a shard was rebuilt elsewhere
 }
 
 // Run runs one seed.
@@ -93,7 +94,7 @@ func (b *Bench) Run(o Options) (r Result) {
 		o.Ops = 300
 	}
 	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, servers: map[layout.ServerID]*chunkServer{},
-		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
+		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, partial: map[layout.SegmentID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
 	s.log.trace = o.Trace
 	defer func() {
 		if p := recover(); p != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 0, "run so many seeds (0: as many as fit in about 25 s, at least 100)")
+	seeds = flag.Int("seeds", 0, "run so many seeds (0: what a test run has time for)")
 	first = flag.Uint64("first", 1, "the first seed")
 	trace = flag.Bool("trace", false, "print every event")
 )
@@ -22,8 +22,6 @@ type batch struct {
 	mu     sync.Mutex
 	next   uint64
 	end    uint64
-	until  time.Time // no new seed after it; zero: none
-	atMin  uint64
 	done   int
 	sum    Result // events, operations, faults, virtual time
 	rare   map[string]int
@@ -33,7 +31,7 @@ type batch struct {
 func (b *batch) take() (seed uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next >= b.end || !b.until.IsZero() && b.next >= b.atMin && time.Now().After(b.until) {
+	if b.next >= b.end {
 		return 0, false
 	}
 	b.next++
@@ -94,9 +92,9 @@ func TestSeeds(t *testing.T) {
 	case *seeds > 0:
 		b.end = *first + uint64(*seeds)
 	case testing.Short():
-		b.end = *first + 15
+		b.end = *first + 20
 	default:
-		b.end, b.atMin, b.until = 1<<40, *first+100, time.Now().Add(25*time.Second)
+		b.end = *first + 500
 	}
 	o := Options{}
 	if *trace {
@@ -112,6 +110,24 @@ func TestSeeds(t *testing.T) {
 	for _, f := range b.failed {
 		t.Error(f)
 	}
+	if b.done >= enoughToReach {
+		for _, what := range mustReach {
+			if b.rare[what] == 0 {
+				t.Errorf("not reached in %d seeds: %s", b.done, what)
+			}
+		}
+	}
+}
+
+// enoughToReach is in how many seeds each of mustReach must happen.
+const enoughToReach = 1000
+
+// mustReach is what a batch of seeds must have seen to prove anything.
+var mustReach = []string{
+	"a stripe falls", "a stripe stands with a shard missing", "rolled forward by a tail copy", "undecidable for now",
+	"a second recoverer", "a fence on a shard that was never written", "an incarnation changed before a flush", "k narrowed",
+	"a rebuild that lost its target", "a stale generation refused", "a move by time-out refused for budget",
+	"a shard rebuilt elsewhere", "a shard repaired in its place", "a leftover removed", "a scrub found a bad shard",
 }
 
 func TestSameSeedSameLog(t *testing.T) {

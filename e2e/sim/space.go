@@ -45,15 +45,17 @@ func (s *Sim) checkDevice(c *chunkServer, placed map[layout.ShardKey]state.Segme
 	var charged uint64
 	c.store.Each(func(st store.Stat) bool {
 		g, ok := placed[st.Ref.ShardKey]
+		if st.State == store.StateFinalized {
+			charged += uint64(st.Stored)
+		} else {
+			charged += uint64(st.Length)
+		}
 		switch {
+		case !ok && s.partial[st.Ref.Segment]: // it stays until its segment is whole
 		case !ok:
 			s.fail("space: server %d still has shard %v, which no segment places there", c.id, st.Ref.ShardKey)
 		case st.State == store.StateFinalized && uint32(g.Seal.Shards[st.Ref.Shard].Count) != st.Stripes:
 			s.fail("frozen: shard %v on server %d has %d stripes, the seal %d", st.Ref.ShardKey, c.id, st.Stripes, g.Seal.Shards[st.Ref.Shard].Count)
-		case st.State == store.StateFinalized:
-			charged += uint64(st.Stored)
-		default:
-			charged += uint64(st.Length)
 		}
 		delete(placed, st.Ref.ShardKey)
 		return s.err == nil
@@ -62,7 +64,10 @@ func (s *Sim) checkDevice(c *chunkServer, placed map[layout.ShardKey]state.Segme
 		s.fail("space: server %d has %d bytes reserved, its shards sum up to %d", c.id, u.Reserved, charged)
 	}
 	left := make([]layout.ShardKey, 0, len(placed))
-	for k := range placed {
+	for k, g := range placed {
+		if g.Lost.Has(k.Shard) {
+			continue // it waits for a server to be made again on
+		}
 		left = append(left, k)
 	}
 	slices.SortFunc(left, func(a, b layout.ShardKey) int { return int(int64(a.Segment) - int64(b.Segment)) })

@@ -273,18 +273,22 @@ func (b *builder) task(id layout.SegmentID) bool {
 }
 
 // place decides where a shard is made again. A shard marked lost on a device
-// that lives is repaired there; if that fails it goes elsewhere, and if there is
-// no other place, back to its own device under a new generation.
+// that lives is repaired there; if that fails it goes elsewhere, where there is
+// another place. (Its own device can't take it under a new generation: a device
+// holds one generation of a shard.)
 func (b *builder) place(t *Rebuild, s *state.Segment, j *judgement) bool {
 	failures := b.pl.failures(*t)
 	home := j.doubtful.Has(t.Shard)
-	if home && failures%3 == 0 {
-		t.InPlace, t.Device = true, t.Old.Device
-	} else if device, ok := b.elsewhere(t, s, failures); ok && !(home && failures%3 == 2) {
+	device, other := layout.DeviceID(0), false
+	if !home || failures%2 != 0 {
+		device, other = b.elsewhere(t, s, failures)
+	}
+	switch {
+	case other:
 		t.Device = device
-	} else if home {
-		t.Device = t.Old.Device
-	} else {
+	case home:
+		t.InPlace, t.Device = true, t.Old.Device
+	default:
 		return false
 	}
 	d, _ := b.pl.view.Device(t.Device)

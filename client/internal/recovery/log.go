@@ -99,16 +99,33 @@ func (l *log) seqStands(seq layout.Seq) (ok bool, blocked []Blocker) {
 	return false, blocked
 }
 
-// seals ends each segment at its prefix of standing copies, up to the cut.
+// whole tells whether every participant has a standing copy for sure, or had it
+// when the writer called it flushed.
+func (l *log) whole(c *copyOf) bool {
+	return c.seq <= l.flushed || c.have == c.header.Participants()
+}
+
+// sealed gives the copies of a segment that its seal holds: the prefix of standing
+// ones up to the cut that are whole (R8). One that some participant may lack, and
+// all behind it, are copied instead: else the loss of one more shard could take the
+// only list that names them, and nobody could tell that they don't matter.
+func (l *log) sealed(i int, cut layout.Seq) []*copyOf {
+	copies := l.segments[i]
+	for n, c := range copies {
+		if c.verdict != stands || c.seq > cut || !l.whole(c) {
+			return copies[:n]
+		}
+	}
+	return copies
+}
+
+// seals ends each segment.
 func (l *log) seals(cut layout.Seq) []stripe.Seal {
 	out := make([]stripe.Seal, len(l.segments))
-	for i, copies := range l.segments {
+	for i := range l.segments {
 		s := &l.in.Segments[i]
 		out[i] = stripe.NewSeal(s.ID, s.Geometry)
-		for _, c := range copies {
-			if c.verdict != stands || c.seq > cut {
-				break
-			}
+		for _, c := range l.sealed(i, cut) {
 			out[i].Add(c.header)
 		}
 	}
@@ -134,9 +151,14 @@ func (l *log) lost(cut layout.Seq) (lost Lost) {
 	return lost
 }
 
-// tail lists the stripes above the flushed seq whose mapped copy is not whole
-// for sure.
+// tail lists the stripes above the flushed seq that no seal holds.
 func (l *log) tail(cut layout.Seq) (out []Tail) {
+	held := map[layout.Seq]bool{}
+	for i := range l.segments {
+		for _, c := range l.sealed(i, cut) {
+			held[c.seq] = true
+		}
+	}
 	for seq := l.flushed + 1; seq <= cut; seq++ {
 		var last *copyOf
 		for _, c := range l.bySeq[seq] {
@@ -144,7 +166,7 @@ func (l *log) tail(cut layout.Seq) (out []Tail) {
 				last = c
 			}
 		}
-		if last != nil && last.have != last.header.Participants() {
+		if last != nil && !held[seq] {
 			out = append(out, Tail{last.header, last.seg.ID, last.have})
 		}
 	}

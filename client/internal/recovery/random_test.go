@@ -62,7 +62,7 @@ func TestWalksKeepThePromises(t *testing.T) {
 }
 
 func TestEachRuleOffGivesACounterexample(t *testing.T) {
-	for _, rule := range []string{"gapcut", "joint", "kfenced", "prefix", "never"} {
+	for _, rule := range []string{"gapcut", "joint", "kfenced", "prefix", "never", "whole"} {
 		t.Run(rule, func(t *testing.T) {
 			for seed := uint64(1); seed <= 40000; seed++ {
 				if _, err := walk(seed, reference(rule), nil); err != nil {

@@ -173,43 +173,48 @@ func (r *ref) plan() (recovery.Plan, error) {
 }
 
 func (r *ref) finish(cut layout.Seq) recovery.Plan {
-	p := recovery.Plan{Cut: cut, Seals: []stripe.Seal{}}
+	p := recovery.Plan{Cut: cut, Seals: []stripe.Seal{}, Flushed: max(r.flushed, r.in.LastCut)}
+	for _, s := range r.in.Sealed {
+		p.Flushed = max(p.Flushed, s.Last)
+	}
+	held := map[layout.Seq]bool{}
 	for i, s := range r.in.Segments {
-		seal := stripe.NewSeal(s.ID, s.Geometry)
+		seal, open := stripe.NewSeal(s.ID, s.Geometry), true
 		for _, h := range r.lists[i] {
-			if h.Seq <= cut {
+			open = open && h.Seq <= cut && (h.Seq <= p.Flushed || r.off == "whole" || r.have(i, h.Seq) == h.Participants())
+			if open {
+				held[h.Seq] = true
 				seal.Add(h)
 			}
 		}
 		p.Seals = append(p.Seals, seal)
 	}
-	p.Flushed = max(r.flushed, r.in.LastCut)
-	for _, s := range r.in.Sealed {
-		p.Flushed = max(p.Flushed, s.Last)
-	}
 	for q := p.Flushed + 1; q <= cut; q++ {
-		if t, ok := r.tail(q); ok {
+		if t := r.latest(q); t.Header != nil && !held[q] {
 			p.Tail = append(p.Tail, t)
 		}
 	}
 	return p
 }
 
-// tail is the latest counted copy of q, if some participant may lack it.
-func (r *ref) tail(q layout.Seq) (t recovery.Tail, ok bool) {
+func (r *ref) have(i int, q layout.Seq) (m layout.Mask) {
+	for j, sh := range r.in.Segments[i].Shards {
+		if st, ok := find(sh, q); ok && st.Header != nil {
+			m = m.With(layout.ShardIndex(j))
+		}
+	}
+	return m
+}
+
+// latest is the latest counted copy of q.
+func (r *ref) latest(q layout.Seq) (t recovery.Tail) {
 	for i, list := range r.lists {
 		for _, h := range list {
 			newer := t.Header == nil || h.Epoch > t.Header.Epoch || h.Epoch == t.Header.Epoch && h.Segment > t.Header.Segment
-			if h.Seq != q || !newer {
-				continue
-			}
-			t = recovery.Tail{Header: h, Segment: h.Segment}
-			for j, sh := range r.in.Segments[i].Shards {
-				if st, ok := find(sh, q); ok && st.Header != nil {
-					t.Have = t.Have.With(layout.ShardIndex(j))
-				}
+			if h.Seq == q && newer {
+				t = recovery.Tail{Header: h, Segment: h.Segment, Have: r.have(i, q)}
 			}
 		}
 	}
-	return t, t.Header != nil && t.Have != t.Header.Participants()
+	return t
 }
