@@ -54,8 +54,8 @@ func TestAcceptedLossEndsTheLogWhereItStands(t *testing.T) {
 	if err != nil || plan.Cut != 1 || plan.Lost.Stripes != 2 || plan.Lost.Last != 5 || plan.Lost.Blocks != 2 {
 		t.Fatalf("got cut %d, lost %+v, %v; want seq 1 to stand, 3 and 5 seen and given up", plan.Cut, plan.Lost, err)
 	}
-	if len(plan.Seals) != 1 || plan.Seals[0].Count != 1 || plan.Seals[0].Last != 1 {
-		t.Fatalf("seals %+v", plan.Seals)
+	if len(plan.Seals) != 1 || plan.Seals[0].Count != 0 || len(plan.Tail) != 1 || plan.Tail[0].Header.Seq != 1 {
+		t.Fatalf("seals %+v, tail %+v: seq 1 is to be copied, as a participant lacks it", plan.Seals, plan.Tail)
 	}
 	accept = 2
 	if _, err := recovery.Decide(in); errs.KindOf(err) != errs.InvalidArgument {

@@ -23,8 +23,8 @@
 //	    log undecided. It takes more than m shards.
 //	R7  What some header calls flushed must stand; a log that ends before is an
 //	    error, not a shorter log.
-//	R8  A segment's seal ends before the first stripe above the flushed seq that some
-//	    participant may lack. What the seal leaves out is copied with the tail, so
+//	R8  A segment's seal ends before the first copy that some participant may lack,
+//	    which a flushed seq's latest copy never is. What the seal leaves out is copied with the tail, so
 //	    that every list is whole on k+m shards, and a loss of m leaves it readable.
 //
 // R1 to R5 are design §6.3 to 6.6, each found necessary by the model there; the

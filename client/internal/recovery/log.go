@@ -100,9 +100,20 @@ func (l *log) seqStands(seq layout.Seq) (ok bool, blocked []Blocker) {
 }
 
 // whole tells whether every participant has a standing copy for sure, or had it
-// when the writer called it flushed.
+// when the writer called it flushed. That is said of a seq's latest copy: older ones
+// were left behind, as they were.
 func (l *log) whole(c *copyOf) bool {
-	return c.seq <= l.flushed || c.have == c.header.Participants()
+	return c.have == c.header.Participants() || c.seq <= l.flushed && c == l.latest(c.seq)
+}
+
+// latest is the standing copy of a seq that replay maps; nil: none stands.
+func (l *log) latest(seq layout.Seq) (last *copyOf) {
+	for _, c := range l.bySeq[seq] {
+		if c.verdict == stands && (last == nil || later(c.header, last.header)) {
+			last = c
+		}
+	}
+	return last
 }
 
 // sealed gives the copies of a segment that its seal holds: the prefix of standing
@@ -151,7 +162,13 @@ func (l *log) lost(cut layout.Seq) (lost Lost) {
 	return lost
 }
 
-// tail lists the stripes above the flushed seq that no seal holds.
+// sealed tells whether a live seal holds a seq.
+func (in *Input) sealed(seq layout.Seq) bool {
+	return slices.ContainsFunc(in.Sealed, func(s Interval) bool { return s.First <= seq && seq <= s.Last })
+}
+
+// tail lists the stripes of the log that no seal holds: all of them lie above the
+// flushed seq.
 func (l *log) tail(cut layout.Seq) (out []Tail) {
 	held := map[layout.Seq]bool{}
 	for i := range l.segments {
@@ -159,14 +176,8 @@ func (l *log) tail(cut layout.Seq) (out []Tail) {
 			held[c.seq] = true
 		}
 	}
-	for seq := l.flushed + 1; seq <= cut; seq++ {
-		var last *copyOf
-		for _, c := range l.bySeq[seq] {
-			if c.verdict == stands && (last == nil || later(c.header, last.header)) {
-				last = c
-			}
-		}
-		if last != nil && !held[seq] {
+	for seq := l.in.LastCut + 1; seq <= cut; seq++ {
+		if last := l.latest(seq); last != nil && !held[seq] && !l.in.sealed(seq) {
 			out = append(out, Tail{last.header, last.seg.ID, last.have})
 		}
 	}

@@ -181,7 +181,7 @@ func (r *ref) finish(cut layout.Seq) recovery.Plan {
 	for i, s := range r.in.Segments {
 		seal, open := stripe.NewSeal(s.ID, s.Geometry), true
 		for _, h := range r.lists[i] {
-			open = open && h.Seq <= cut && (h.Seq <= p.Flushed || r.off == "whole" || r.have(i, h.Seq) == h.Participants())
+			open = open && h.Seq <= cut && (r.off == "whole" || r.have(i, h.Seq) == h.Participants() || h.Seq <= p.Flushed && r.latest(h.Seq).Header == h)
 			if open {
 				held[h.Seq] = true
 				seal.Add(h)
@@ -189,7 +189,12 @@ func (r *ref) finish(cut layout.Seq) recovery.Plan {
 		}
 		p.Seals = append(p.Seals, seal)
 	}
-	for q := p.Flushed + 1; q <= cut; q++ {
+	for _, s := range r.in.Sealed {
+		for q := s.First; q <= s.Last; q++ {
+			held[q] = true
+		}
+	}
+	for q := r.in.LastCut + 1; q <= cut; q++ {
 		if t := r.latest(q); t.Header != nil && !held[q] {
 			p.Tail = append(p.Tail, t)
 		}
