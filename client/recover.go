@@ -55,7 +55,11 @@ func recoveryInput(granted *pb.AcquireLeaseReply) (in recovery.Input, unsealed [
 // lack it are made again when their servers are back.
 func (l lease) carryOut(ctx context.Context, plan recovery.Plan, unsealed []*segment, accepted *layout.Seq) error {
 	copies, err := l.copyTail(ctx, plan, unsealed)
-	if err != nil && (accepted == nil || errs.KindOf(err) != errs.Frozen) {
+	switch {
+	case err == nil:
+	case accepted != nil && errs.KindOf(err) == errs.Frozen:
+		plan.Seals = plan.InPlace
+	default:
 		return errs.Wrap(err, "copy the log's tail")
 	}
 	request := l.closing(plan)

@@ -57,6 +57,9 @@ func TestAcceptedLossEndsTheLogWhereItStands(t *testing.T) {
 	if len(plan.Seals) != 1 || plan.Seals[0].Count != 0 || len(plan.Tail) != 1 || plan.Tail[0].Header.Seq != 1 {
 		t.Fatalf("seals %+v, tail %+v: seq 1 is to be copied, as a participant lacks it", plan.Seals, plan.Tail)
 	}
+	if len(plan.InPlace) != 1 || plan.InPlace[0].Count != 1 {
+		t.Fatalf("in place: %+v; with nowhere to copy to, the seal holds seq 1 where it lies", plan.InPlace)
+	}
 	accept = 2
 	if _, err := recovery.Decide(in); errs.KindOf(err) != errs.InvalidArgument {
 		t.Fatalf("more would be lost than was accepted: %v", err)

@@ -16,6 +16,9 @@ type Plan struct {
 	Seals   []stripe.Seal // one for each input segment, in its order; for CloseEpoch
 	Tail    []Tail        // ascending by seq; append again and sync before CloseEpoch
 	Lost    Lost          // with Input.Accept
+	// InPlace are, with Input.Accept, the seals when too few servers are left to copy
+	// the tail to: they hold it where it lies, and shards that lack it are made again.
+	InPlace []stripe.Seal
 	// Blocked says, with an error, who must come back.
 	Blocked []Blocker
 }
@@ -85,7 +88,7 @@ func Decide(in Input) (Plan, error) {
 	if l.flushed > cut {
 		return Plan{}, errs.New(errs.Corrupt, "recover volume", "the log ends at seq %d, and seq %d was flushed: more is lost than the parity covers", cut, l.flushed)
 	}
-	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut), Tail: l.tail(cut)}, nil
+	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut, l.sealed), Tail: l.tail(cut)}, nil
 }
 
 // decideWithLoss takes what stands, in order, and gives up the rest.
@@ -102,7 +105,8 @@ func decideWithLoss(in Input) (Plan, error) {
 			WithHint("bring servers back, or accept the loss after seq %d", cut)
 	}
 	l.flushed = min(l.flushed, cut)
-	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut), Tail: l.tail(cut), Lost: l.lost(cut)}, nil
+	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut, l.sealed), Tail: l.tail(cut),
+		Lost: l.lost(cut), InPlace: l.seals(cut, l.standing)}, nil
 }
 
 // refuse makes the error that names who must come back.

@@ -121,22 +121,33 @@ func (l *log) latest(seq layout.Seq) (last *copyOf) {
 // all behind it, are copied instead: else the loss of one more shard could take the
 // only list that names them, and nobody could tell that they don't matter.
 func (l *log) sealed(i int, cut layout.Seq) []*copyOf {
-	copies := l.segments[i]
+	copies := l.standing(i, cut)
 	for n, c := range copies {
-		if c.verdict != stands || c.seq > cut || !l.whole(c) {
+		if !l.whole(c) {
 			return copies[:n]
 		}
 	}
 	return copies
 }
 
-// seals ends each segment.
-func (l *log) seals(cut layout.Seq) []stripe.Seal {
+// standing gives a segment's prefix of standing copies up to the cut.
+func (l *log) standing(i int, cut layout.Seq) []*copyOf {
+	copies := l.segments[i]
+	for n, c := range copies {
+		if c.verdict != stands || c.seq > cut {
+			return copies[:n]
+		}
+	}
+	return copies
+}
+
+// seals ends each segment at what it is to hold.
+func (l *log) seals(cut layout.Seq, hold func(i int, cut layout.Seq) []*copyOf) []stripe.Seal {
 	out := make([]stripe.Seal, len(l.segments))
 	for i := range l.segments {
 		s := &l.in.Segments[i]
 		out[i] = stripe.NewSeal(s.ID, s.Geometry)
-		for _, c := range l.sealed(i, cut) {
+		for _, c := range hold(i, cut) {
 			out[i].Add(c.header)
 		}
 	}
