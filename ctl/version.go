@@ -6,6 +6,11 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"strake/chunkd/format"
+	"strake/meta/state"
+	"strake/proto/frame"
+	"strake/proto/stripe"
 )
 
 // Version is set by the build (-ldflags "-X strake/ctl.Version=...").
@@ -15,17 +20,34 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "print the version", Args: exactArgs(0), Example: "  strake version",
 		RunE: func(*cobra.Command, []string) error {
-			v := map[string]string{"version": Version, "go": "", "commit": ""}
+			v := build{Version: Version, Formats: formats()}
 			if info, ok := debug.ReadBuildInfo(); ok {
-				v["go"] = info.GoVersion
+				v.Go = info.GoVersion
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
-						v["commit"] = s.Value
+						v.Commit = s.Value
 					}
 				}
 			}
-			return a.print(v, func(w io.Writer) { fmt.Fprintf(w, "strake %s %s %s\n", v["version"], v["commit"], v["go"]) })
+			return a.print(v, func(w io.Writer) { fmt.Fprintf(w, "strake %s %s %s\n", v.Version, v.Commit, v.Go) })
 		},
+	}
+}
+
+// build says what this program is.
+type build struct {
+	Version string         `json:"version"`
+	Go      string         `json:"go"`
+	Commit  string         `json:"commit"`
+	Formats map[string]int `json:"formats"` // what it writes, and in which version
+}
+
+// formats are the versions of all that this program writes. Two builds with the
+// same ones read each other's.
+func formats() map[string]int {
+	return map[string]int{
+		"frame": frame.Version, "stripe-header": stripe.Version, "command": state.CommandVersion, "snapshot": state.SnapshotVersion,
+		"superblock": format.SuperblockVersion, "shard-record": format.ShardVersion, "shard-mark": format.MarkVersion, "log-record": format.LogVersion,
 	}
 }
 

@@ -11,6 +11,10 @@ const (
 	volumeMovesPerSecond = 1.0
 	// cellMovesShare is the share of open segments that may move in a minute.
 	cellMovesShare = 0.05
+	// minCellMoves is what a cell grants in a minute however small it is: so few
+	// can't feed an overload, and a writer that is cut off from a second server
+	// must not wait for a minute.
+	minCellMoves = 10
 	// maxMoveVolumes bounds the volumes whose budgets are remembered.
 	maxMoveVolumes = 1 << 16
 	// recountAfter is how old the count of open segments may be.
@@ -18,7 +22,7 @@ const (
 )
 
 // moveBudget grants moves by time-out: one a second for each volume, and a
-// twentieth of the open segments a minute for the cell. It counts the leader's
+// twentieth of the open segments a minute for the cell, but at least ten. It counts the leader's
 // monotonic time and begins full with each term.
 type moveBudget struct {
 	mu      sync.Mutex
@@ -48,7 +52,7 @@ func (m *moveBudget) take(volume volumeID, view *state.View) (retry time.Duratio
 	defer m.mu.Unlock()
 	now := time.Now()
 	m.count(now, view)
-	perMinute := max(1, cellMovesShare*float64(m.open))
+	perMinute := max(minCellMoves, cellMovesShare*float64(m.open))
 	m.cell.fill(now, perMinute/60, perMinute)
 	v, ok := m.volumes[volume]
 	if !ok {

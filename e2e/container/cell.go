@@ -1,0 +1,296 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"strake/client"
+	"strake/internal/tls"
+)
+
+const (
+	// readyTimeout bounds every wait for a state of a cell.
+	readyTimeout = 90 * time.Second
+	pollEvery    = 200 * time.Millisecond
+	data         = "/var/lib/strake"
+)
+
+// Options describe a cell.
+type Options struct {
+	Images  Images
+	Meta    int  // metadata servers, default 3
+	Chunkds int  // chunk servers, default 8
+	Etcd    bool // they find each other there; else by a list of addresses
+	// Dirs are folders of the host that stand in for the volumes of some nodes.
+	Dirs map[string]string
+}
+
+// Cell is a running cell.
+type Cell struct {
+	Metas, Chunkds []*Node
+	Etcd           *Node      // nil: none
+	Address        string     // as --cell takes it, inside the network
+	Seed           uint64     // of Rand
+	Rand           *rand.Rand // for choices of the test
+
+	t       testing.TB // the one that waits now
+	owner   testing.TB // the one that the cell ends with
+	engine  *Engine
+	opts    Options
+	prefix  string
+	metas   string // the metadata servers' addresses
+	network string
+	others  []*Node
+	began   time.Time
+	lines   []string // the timeline
+	nets    int
+}
+
+// Start starts a cell that ends with the test, and waits until all its servers
+// are up. A test that failed shows seed, timeline and logs.
+func (e *Engine) Start(t testing.TB, seed uint64, opts Options) *Cell {
+	t.Helper()
+	if opts.Meta == 0 {
+		opts.Meta = 3
+	}
+	if opts.Chunkds == 0 {
+		opts.Chunkds = 8
+	}
+	c := &Cell{t: t, owner: t, engine: e, opts: opts, began: time.Now(), Seed: seed, Rand: rand.New(rand.NewPCG(seed, 1)),
+		prefix: fmt.Sprintf("%s-%d", e.prefix, e.cells.Add(1))}
+	t.Cleanup(func() { c.end() })
+	c.must(c.newNetwork(t.Context()))
+	c.define()
+	for _, n := range c.all() {
+		c.must(n.run(t.Context()))
+	}
+	c.Note("started %d metadata and %d chunk servers", len(c.Metas), len(c.Chunkds))
+	c.WaitUp()
+	return c
+}
+
+// Under makes a subtest the one that fails when a wait does.
+func (c *Cell) Under(t testing.TB) { c.t = t }
+
+// define says what each node is.
+func (c *Cell) define() {
+	var list []string
+	for i := range c.opts.Meta {
+		list = append(list, fmt.Sprintf("meta-%d:7400", i+1))
+	}
+	c.metas = strings.Join(list, ",")
+	c.Address = c.metas
+	if c.opts.Etcd {
+		c.Address = "etcd://etcd:2379/e2e"
+		c.Etcd = &Node{Name: "etcd", cell: c, image: c.opts.Images.Etcd, mounts: c.volume("etcd", "/var/lib/etcd"),
+			args: []string{"--name", "etcd", "--data-dir", "/var/lib/etcd", "--listen-client-urls", "http://0.0.0.0:2379",
+				"--advertise-client-urls", "http://etcd:2379", "--log-level", "warn"}}
+	}
+	for i := range c.opts.Meta {
+		name := fmt.Sprintf("meta-%d", i+1)
+		args := []string{"meta", "serve", "--dir", data, "--listen", "0.0.0.0:7400", "--" + tls.InsecureFlag, "--advertise", name + ":7400"}
+		if !c.opts.Etcd {
+			args = append(args, "--peers", c.metas)
+		}
+		c.Metas = append(c.Metas, c.server(name, args))
+	}
+	for i := range c.opts.Chunkds {
+		name := fmt.Sprintf("chunkd-%d", i+1)
+		c.Chunkds = append(c.Chunkds, c.server(name, []string{"chunkd", "serve", "--device", data, "--listen", "0.0.0.0:7410", "--" + tls.InsecureFlag,
+			"--advertise", name + ":7410", "--advertise-control", name + ":8410"}))
+	}
+}
+
+func (c *Cell) server(name string, args []string) *Node {
+	return &Node{Name: name, cell: c, image: c.opts.Images.Strake, args: args, mounts: c.volume(name, data), env: []string{"STRAKE_CELL=" + c.Address}}
+}
+
+// volume gives the options that mount a node's data.
+func (c *Cell) volume(name, at string) []string {
+	source := c.prefix + "-" + name
+	if dir := c.opts.Dirs[name]; dir != "" {
+		source = dir
+	} else {
+		_, err := c.engine.docker(c.t.Context(), append(append([]string{"volume", "create"}, c.engine.label()...), source)...)
+		c.must(err)
+	}
+	return []string{"-v", source + ":" + at}
+}
+
+// newNetwork makes a network and makes it the cell's.
+func (c *Cell) newNetwork(ctx context.Context) error {
+	c.nets++
+	c.network = fmt.Sprintf("%s-net-%d", c.prefix, c.nets)
+	_, err := c.engine.docker(ctx, append(append([]string{"network", "create", "--internal"}, c.engine.label()...), c.network)...)
+	return err
+}
+
+// Move puts every node, workloads too, onto another network: all addresses change.
+func (c *Cell) Move(ctx context.Context) {
+	c.t.Helper()
+	old := c.network
+	c.must(c.newNetwork(ctx))
+	c.Note("move to network %s", c.network)
+	for _, n := range c.all() {
+		if !n.Running(ctx) {
+			continue
+		}
+		_, err := c.engine.docker(ctx, "network", "disconnect", old, n.Container())
+		c.must(err)
+		c.must(n.Connect(ctx))
+	}
+}
+
+// Servers are the metadata and the chunk servers.
+func (c *Cell) Servers() []*Node { return append(append([]*Node{}, c.Metas...), c.Chunkds...) }
+
+func (c *Cell) all() []*Node {
+	var list []*Node
+	if c.Etcd != nil {
+		list = append(list, c.Etcd)
+	}
+	return append(append(list, c.Servers()...), c.others...)
+}
+
+// Load starts the workload program in a container.
+func (c *Cell) Load(ctx context.Context, name string, args ...string) *Node {
+	c.t.Helper()
+	n := &Node{Name: name, cell: c, image: c.opts.Images.Loader, args: append(args, "--cell", c.Address)}
+	c.others = append(c.others, n)
+	c.Note("%s: %s", name, strings.Join(args, " "))
+	c.must(n.run(ctx))
+	return n
+}
+
+// Run runs the strake command inside the first metadata server that runs. The cell
+// is named by its addresses: etcd may be what was harmed.
+func (c *Cell) Run(ctx context.Context, args ...string) (string, error) {
+	args = append(args, "--cell", c.metas)
+	for _, m := range c.Metas {
+		if m.Running(ctx) {
+			return m.Exec(ctx, args...)
+		}
+	}
+	return "", fmt.Errorf("no metadata server runs")
+}
+
+// Status asks for the cell's status.
+func (c *Cell) Status(ctx context.Context) (s client.CellStatus, err error) {
+	out, err := c.Run(ctx, "status", "-o", "json")
+	if out == "" && err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal([]byte(out), &s) // degraded is an exit code, not a failure
+}
+
+// WaitUp waits until all servers are up.
+func (c *Cell) WaitUp() {
+	c.t.Helper()
+	c.WaitStatus("all servers are up", func(s client.CellStatus) bool {
+		for _, m := range s.Members {
+			if !m.Reachable {
+				return false
+			}
+		}
+		return int(s.ServersUp) == len(c.Chunkds) && s.ServersDown == 0 && len(s.Members) == len(c.Metas)
+	})
+}
+
+// WaitMembers waits until all metadata servers reach each other.
+func (c *Cell) WaitMembers() {
+	c.t.Helper()
+	c.WaitStatus("all metadata servers are there", func(s client.CellStatus) bool {
+		for _, m := range s.Members {
+			if !m.Reachable {
+				return false
+			}
+		}
+		return len(s.Members) == len(c.Metas)
+	})
+}
+
+// WaitStatus waits until the cell's status is as wanted.
+func (c *Cell) WaitStatus(what string, ok func(client.CellStatus) bool) {
+	c.t.Helper()
+	var s client.CellStatus
+	var err error
+	c.Eventually(what, readyTimeout, func() bool {
+		s, err = c.Status(c.t.Context())
+		return err == nil && ok(s)
+	}, func() string { return fmt.Sprintf("status %+v, %v", s, err) })
+	c.Note("%s", what)
+}
+
+// Eventually polls until ok, or fails the test; last may tell more.
+func (c *Cell) Eventually(what string, within time.Duration, ok func() bool, last func() string) {
+	c.t.Helper()
+	for deadline := time.Now().Add(within); !ok(); time.Sleep(pollEvery) {
+		if time.Now().After(deadline) {
+			more := ""
+			if last != nil {
+				more = ": " + last()
+			}
+			c.t.Fatalf("not within %v: %s%s", within, what, more)
+		}
+	}
+}
+
+// Leader gives the metadata server that leads.
+func (c *Cell) Leader() *Node {
+	c.t.Helper()
+	var leader *Node
+	c.WaitStatus("a leader is known", func(s client.CellStatus) bool {
+		for _, m := range s.Members {
+			for _, n := range c.Metas {
+				if m.Leader && m.Address == n.Name+":7400" {
+					leader = n
+				}
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+// Note adds a line to the timeline.
+func (c *Cell) Note(format string, args ...any) {
+	c.lines = append(c.lines, fmt.Sprintf("%7.2f s  ", time.Since(c.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (c *Cell) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// end shows what a failed test needs to be understood, and removes the cell.
+func (c *Cell) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	if c.owner.Failed() {
+		c.owner.Logf("seed %d; again: make e2e SEED=%d\n%s", c.Seed, c.Seed, strings.Join(c.lines, "\n"))
+		for _, n := range c.all() {
+			c.owner.Logf("--- %s\n%s", n.Name, n.Log(ctx, 40))
+		}
+	}
+	for _, n := range c.all() {
+		_, _ = c.engine.docker(ctx, "rm", "-f", n.Container())
+		_, _ = c.engine.docker(ctx, "volume", "rm", "-f", n.Container())
+	}
+	for i := range c.nets {
+		_, _ = c.engine.docker(ctx, "network", "rm", fmt.Sprintf("%s-net-%d", c.prefix, i+1))
+	}
+}
+
+// combined runs a program and gives all that it wrote.
+func combined(ctx context.Context, program string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	return string(out), err
+}
