@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -277,7 +278,13 @@ func (c *Cell) end() {
 	if c.owner.Failed() {
 		c.owner.Logf("seed %d; again: make e2e SEED=%d\n%s", c.Seed, c.Seed, strings.Join(c.lines, "\n"))
 		for _, n := range c.all() {
-			c.owner.Logf("--- %s\n%s", n.Name, n.Log(ctx, 40))
+			lines := 40
+			if slices.Contains(c.others, n) && n.Running(ctx) {
+				lines = 1000 // its goroutines, for it may hang
+				_, _ = n.docker(ctx, "kill", "-s", "QUIT", n.Container())
+				_, _ = n.Wait(ctx)
+			}
+			c.owner.Logf("--- %s\n%s", n.Name, n.Log(ctx, lines))
 		}
 	}
 	for _, n := range c.all() {

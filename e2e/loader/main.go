@@ -15,6 +15,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -72,7 +73,7 @@ func run(ctx context.Context, args []string) error {
 
 // open opens the volume; write makes it, or takes it over.
 func open(ctx context.Context, o options, write bool) (*client.Cell, *client.Volume, error) {
-	cell, err := client.Dial(ctx, client.Config{Addresses: o.cell})
+	cell, err := client.Dial(ctx, client.Config{Addresses: o.cell, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -24,7 +25,7 @@ const (
 func write(ctx context.Context, o options) error {
 	setup, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cell, err := client.Dial(setup, client.Config{Addresses: o.cell})
+	cell, err := client.Dial(setup, client.Config{Addresses: o.cell, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		return err
 	}
