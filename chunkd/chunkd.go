@@ -90,7 +90,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err = open(ctx, s.devices, s.identity, &s.cfg); err != nil {
+	if s.devices, err = open(ctx, s.devices, s.identity, &s.cfg); err != nil {
 		return err
 	}
 	if err = s.register(ctx); err != nil {

@@ -34,16 +34,20 @@ type identity struct {
 	server layout.UUID
 }
 
-// inspect looks at all directories and finds the identity that they agree on.
+// inspect looks at all directories and finds the identity that they agree on. A
+// device that can't be read is left out, see broken; a directory that belongs to
+// somebody else never is.
 func inspect(cfg *Config) (devices []*device, id identity, err error) {
 	var first *device // that has a superblock
+	var bad []broken
 	for _, dir := range cfg.Devices {
 		d := &device{dir: dir}
-		if d.fs, err = cfg.FS(dir); err != nil {
-			return nil, id, errs.As(err, errs.InvalidArgument, "open device %s", dir).(*errs.Error).WithHint("make the directory, or mount the device")
-		}
-		if d.super, err = superblock(d.fs); err != nil {
-			return nil, id, errs.Wrap(err, "open device %s", dir)
+		if err := d.look(cfg); err != nil {
+			if !survivable(err) {
+				return nil, id, err
+			}
+			bad = append(bad, broken{dir, err})
+			continue
 		}
 		devices = append(devices, d)
 		if !d.formatted() {
@@ -56,11 +60,47 @@ func inspect(cfg *Config) (devices []*device, id identity, err error) {
 			return nil, id, err
 		}
 	}
+	if first == nil && len(bad) > 0 { // a new server: nothing says that it ever had them
+		return nil, id, bad[0].err
+	}
+	tell(cfg, bad)
 	if first != nil {
 		return devices, identity{first.super.Cell, first.super.Server}, nil
 	}
 	id.server, err = newUUID()
 	return devices, id, err
+}
+
+// look opens a device's directory and reads its superblock.
+func (d *device) look(cfg *Config) (err error) {
+	if d.fs, err = cfg.FS(d.dir); err != nil {
+		return errs.As(err, errs.NotFound, "open device %s", d.dir).(*errs.Error).WithHint("make the directory, or mount the device")
+	}
+	d.super, err = superblock(d.fs)
+	return errs.Wrap(err, "open device %s", d.dir)
+}
+
+// broken is a device that the server goes on without. Its registration leaves
+// the device out, which tells the metadata service that it is down.
+type broken struct {
+	dir string
+	err error
+}
+
+// survivable tells whether an error says something about a device, and not about
+// how the server was started: who gives another's directory has to be told.
+func survivable(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.WrongCell, errs.Busy, errs.AlreadyExists, errs.InvalidArgument, errs.Canceled, errs.Deadline:
+		return false
+	}
+	return true
+}
+
+func tell(cfg *Config, bad []broken) {
+	for _, b := range bad {
+		cfg.Logger.Error("device can't be used, the server goes on without it", "path", b.dir, "err", b.err)
+	}
 }
 
 // superblock reads a superblock; zero when there is none.
@@ -94,6 +134,14 @@ func (d *device) prepare(id identity) (err error) {
 	if d.formatted() {
 		return nil
 	}
+	u, err := d.fs.Usage()
+	if err == nil && u.Total < store.LeastBytes {
+		err = errs.New(errs.InvalidArgument, "", "it has %d bytes: logs and reserves alone take %d", u.Total, store.LeastBytes).
+			WithHint("give a larger device")
+	}
+	if err != nil {
+		return errs.Wrap(err, "format device %s", d.dir)
+	}
 	lock, err := d.fs.Lock(lockFile)
 	if err != nil {
 		return errs.Wrap(err, "format device %s", d.dir)
@@ -105,24 +153,43 @@ func (d *device) prepare(id identity) (err error) {
 	return errs.Wrap(errors.Join(err, lock.Close()), "format device %s", d.dir)
 }
 
-// open formats and opens all devices; on error those opened are closed again.
-func open(ctx context.Context, devices []*device, id identity, cfg *Config) error {
+// open formats and opens all devices, and gives those that are open. One that is
+// broken is left out as long as another works. On error none is open.
+func open(ctx context.Context, devices []*device, id identity, cfg *Config) (opened []*device, err error) {
+	var bad []broken
 	for _, d := range devices {
-		err := context.Cause(ctx)
-		if err == nil {
-			err = d.prepare(id)
-		}
-		if err == nil {
-			want := format.Superblock{Cell: id.cell, Server: id.server, UUID: d.super.UUID}
-			if d.store, err = store.Open(d.fs, want, store.Options{Logger: cfg.Logger}); err != nil {
-				d.store = nil
-				err = errs.Wrap(err, "open device %s", d.dir)
-			}
-		}
-		if err != nil {
-			return errors.Join(err, closeAll(devices))
+		known := d.formatted()
+		err := d.open(ctx, id, cfg)
+		switch {
+		case err == nil:
+			opened = append(opened, d)
+		case known && survivable(err):
+			bad = append(bad, broken{d.dir, err})
+		default:
+			return nil, errors.Join(err, closeAll(devices))
 		}
 	}
+	if len(opened) == 0 {
+		return nil, bad[0].err
+	}
+	tell(cfg, bad)
+	return opened, nil
+}
+
+// open formats the device when it is new, and opens its store.
+func (d *device) open(ctx context.Context, id identity, cfg *Config) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if err := d.prepare(id); err != nil {
+		return err
+	}
+	want := format.Superblock{Cell: id.cell, Server: id.server, UUID: d.super.UUID}
+	st, err := store.Open(d.fs, want, store.Options{Logger: cfg.Logger})
+	if err != nil {
+		return errs.Wrap(err, "open device %s", d.dir)
+	}
+	d.store = st
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (a *app) chunkdServe() *cobra.Command {
 	f.Var((*qosSwitch)(&cfg.FIFO), "qos", "on: by class, reservation, weight and limit; off: in the order of arrival, to compare with")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("device")
-	return c
+	return a.profiled(c)
 }
 
 // qosSwitch is the flag --qos=on|off; it is true when that is off.

@@ -57,7 +57,7 @@ unless --keep or --dir is given; the same --dir brings it back.`,
 	f.IntVar(&o.chunkds, "chunkds", 6, "number of chunk servers")
 	f.StringVar(&o.listen, "listen", defaultCell, "address of the metadata server; loopback only")
 	f.BoolVar(&o.verbose, "verbose", false, "log what the servers do")
-	return c
+	return a.profiled(c)
 }
 
 // dev runs a cell until ctx ends or its metadata server can't go on.

@@ -61,7 +61,7 @@ listed form the cell.`,
 	f.Var(&shardLength, "shard-length", "longest shard, 4MiB to 1GiB, a power of two; used when the cell forms")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("dir")
-	return c
+	return a.profiled(c)
 }
 
 func (a *app) metaAdd() *cobra.Command {

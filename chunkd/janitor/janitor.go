@@ -56,7 +56,7 @@ type Config struct {
 	Meta    Meta
 	Dial    func(ctx context.Context, addr string) (net.Conn, error) // to data planes
 	// Made and Gone are told of shards that came to a device or left it.
-	Made, Gone func(key layout.ShardKey, device layout.DeviceID)
+	Made, Gone func(ref frame.ShardRef, device layout.DeviceID)
 
 	RebuildRate int64         // ceiling of rebuilds, bytes written a second; 0: none
 	ScrubRate   int64         // ceiling of scrubs, bytes read a second of each device; 0: 64 MiB
@@ -84,9 +84,9 @@ func (c *Config) defaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	for _, tell := range []*func(layout.ShardKey, layout.DeviceID){&c.Made, &c.Gone} {
+	for _, tell := range []*func(frame.ShardRef, layout.DeviceID){&c.Made, &c.Gone} {
 		if *tell == nil {
-			*tell = func(layout.ShardKey, layout.DeviceID) {}
+			*tell = func(frame.ShardRef, layout.DeviceID) {}
 		}
 	}
 }

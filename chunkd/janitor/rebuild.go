@@ -9,6 +9,7 @@ import (
 	"strake/chunkd/store"
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/proto/frame"
 	"strake/proto/pb"
 )
 
@@ -52,7 +53,7 @@ func (j *Janitor) rebuild(ctx context.Context, r *pb.RebuildShard) *pb.RebuiltSh
 	}
 	out := j.work(dev).Rebuild(ctx, r)
 	if out.Result.Kind == uint32(errs.OK) && !b.inPlace {
-		j.cfg.Made(b.spec.Key, b.device)
+		j.cfg.Made(frame.ShardRef{ShardKey: b.spec.Key, Generation: b.spec.Generation}, b.device)
 	}
 	return out
 }

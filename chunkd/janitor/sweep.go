@@ -94,7 +94,7 @@ func (j *Janitor) remove(d *Device, asked map[layout.ShardKey]frame.ShardRef, li
 		if err := how(ref); err != nil && errs.KindOf(err) != errs.NotHere {
 			return err
 		}
-		j.cfg.Gone(ref.ShardKey, d.ID)
+		j.cfg.Gone(ref, d.ID)
 		j.log.Info("leftover removed", "segment", ref.Segment, "shard", ref.Shard, "device", d.ID)
 	}
 	return nil

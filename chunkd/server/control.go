@@ -78,7 +78,7 @@ func (c *Control) create(s *pb.ShardSpec) error {
 	if err := d.Store.Create(spec); err != nil {
 		return err
 	}
-	c.srv.devices.created(spec.Key, d)
+	c.srv.devices.created(frame.ShardRef{ShardKey: spec.Key, Generation: spec.Generation}, d)
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (c *Control) DeleteShards(_ context.Context, req *pb.DeleteShardsRequest) (
 func (c *Control) remove(d *device, ref frame.ShardRef) error {
 	err := d.Store.Delete(ref)
 	if err == nil {
-		c.srv.devices.deleted(ref.ShardKey, d)
+		c.srv.devices.deleted(ref, d)
 	}
 	return err
 }

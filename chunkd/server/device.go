@@ -69,7 +69,7 @@ type devices struct {
 	all []*device
 
 	mu    sync.RWMutex
-	where map[layout.ShardKey]*device // guarded by mu; nil with one device
+	where map[frame.ShardRef]*device // guarded by mu; nil with one device
 }
 
 func newDevices(list []Device, fifo bool) *devices {
@@ -87,15 +87,16 @@ func newDevices(list []Device, fifo bool) *devices {
 	if len(ds.all) < 2 {
 		return ds
 	}
-	ds.where = map[layout.ShardKey]*device{}
+	ds.where = map[frame.ShardRef]*device{}
 	for _, d := range ds.all {
-		d.Store.Each(func(s store.Stat) bool { ds.where[s.Ref.ShardKey] = d; return true })
+		d.Store.Each(func(s store.Stat) bool { ds.where[s.Ref] = d; return true })
 	}
 	return ds
 }
 
 // find gives the device that serves a shard; a shard that no device has goes to
-// the first, whose store says what it knows of it.
+// the one that has it in another generation, else to the first: its store says
+// what it knows of it.
 func (ds *devices) find(ref frame.ShardRef) (*device, error) {
 	if len(ds.all) == 0 {
 		return nil, errs.New(errs.NotHere, "", "the server has no device")
@@ -103,12 +104,25 @@ func (ds *devices) find(ref frame.ShardRef) (*device, error) {
 	d := ds.all[0]
 	if ds.where != nil {
 		ds.mu.RLock()
-		if at, ok := ds.where[ref.ShardKey]; ok {
-			d = at
-		}
+		at, ok := ds.where[ref]
 		ds.mu.RUnlock()
+		if ok {
+			d = at
+		} else {
+			d = ds.nearest(ref)
+		}
 	}
 	return d, d.err()
+}
+
+// nearest is find for a shard that no device has in this generation.
+func (ds *devices) nearest(ref frame.ShardRef) *device {
+	for _, d := range ds.all {
+		if _, err := d.Store.Stat(ref); errs.KindOf(err) == errs.StaleGeneration {
+			return d
+		}
+	}
+	return ds.all[0]
 }
 
 // byID gives a device by its id; nil when it is none of this server's.
@@ -121,21 +135,21 @@ func (ds *devices) byID(id layout.DeviceID) *device {
 	return nil
 }
 
-// created and deleted keep the index. A shard that was made on a second device
-// is served from there.
-func (ds *devices) created(key layout.ShardKey, d *device) {
+// created and deleted keep the index. A shard may be on two devices, in two
+// generations, while it moves from one to the other.
+func (ds *devices) created(ref frame.ShardRef, d *device) {
 	if ds.where != nil {
 		ds.mu.Lock()
-		ds.where[key] = d
+		ds.where[ref] = d
 		ds.mu.Unlock()
 	}
 }
 
-func (ds *devices) deleted(key layout.ShardKey, d *device) {
+func (ds *devices) deleted(ref frame.ShardRef, d *device) {
 	if ds.where != nil {
 		ds.mu.Lock()
-		if ds.where[key] == d {
-			delete(ds.where, key)
+		if ds.where[ref] == d {
+			delete(ds.where, ref)
 		}
 		ds.mu.Unlock()
 	}

@@ -94,8 +94,23 @@ func (f *fakeStore) Create(spec store.ShardSpec) error {
 	return nil
 }
 
+// Append takes a large unit's turns as the store does, and hangs in the first.
 func (f *fakeStore) Append(a store.Append) error {
-	f.hold(f.holdAppend)
+	if a.Turns == nil {
+		f.hold(f.holdAppend)
+	} else {
+		for at := 0; at < len(a.Payload); at += a.Turns.Piece() {
+			err := a.Turns.Turn(min(a.Turns.Piece(), len(a.Payload)-at), func() error {
+				if at == 0 {
+					f.hold(f.holdAppend)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
 	return f.with(a.Ref, func(s *fakeShard) error {
 		h, _, err := stripe.Decode(a.Header)
 		if err != nil {

@@ -89,8 +89,8 @@ func TestWhatCantBeInTimeIsRefusedBeforeItRuns(t *testing.T) {
 	}
 }
 
-// TestLargeReadsTakeATurnForEachQuantum, and are one operation.
-func TestLargeReadsTakeATurnForEachQuantum(t *testing.T) {
+// TestLargeTransfersTakeATurnForEachQuantum, and are one operation.
+func TestLargeTransfersTakeATurnForEachQuantum(t *testing.T) {
 	s := openStore(t, vfs.NewMem(vfs.MemOptions{}))
 	c := start(t, Limits{}, s)
 	shard(t, s, ref(9, 0), 4<<20)
@@ -106,8 +106,8 @@ func TestLargeReadsTakeATurnForEachQuantum(t *testing.T) {
 		switch want := 1 << 20 / sched.Quantum; {
 		case f.Class == 17 && (f.Reads != 1 || f.ReadBytes != 1<<20 || f.Queue.Count() != uint64(want)):
 			t.Errorf("%d reads of %d bytes in %d turns", f.Reads, f.ReadBytes, f.Queue.Count())
-		case f.Class == 16 && (f.Writes != 1 || f.WroteBytes != 1<<20 || f.HeldBytes != 0):
-			t.Errorf("%d writes of %d bytes, %d held", f.Writes, f.WroteBytes, f.HeldBytes)
+		case f.Class == 16 && (f.Writes != 1 || f.WroteBytes != 1<<20 || f.HeldBytes != 0 || f.Queue.Count() != uint64(want)):
+			t.Errorf("%d writes of %d bytes in %d turns, %d held", f.Writes, f.WroteBytes, f.Queue.Count(), f.HeldBytes)
 		}
 	}
 }

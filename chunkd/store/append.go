@@ -121,13 +121,41 @@ func (s *Store) appendLarge(sh *shard, a *Append, h *stripe.Header) error {
 	if repeat || err != nil {
 		return err
 	}
-	_, err = file.WriteDirect(a.Payload, int64(h.Offset), false)
+	err = writeUnit(file, a, int64(h.Offset))
 	if err != nil {
 		// What arrived of it must not be read: no stripe covers it.
 		_ = file.PunchHole(int64(h.Offset), int64(h.Shape.Unit))
 	}
 	s.landed(sh, h, file, err)
 	return err
+}
+
+// writeUnit writes a large unit piece by piece. What was written of a unit that
+// fails is taken back, since the bytes that no stripe covers read as zeros (I8);
+// should that fail too, the next unit at this place covers them.
+func writeUnit(file *handle, a *Append, off int64) error {
+	piece := len(a.Payload)
+	for at := 0; at < len(a.Payload); at += piece {
+		if a.Turns != nil {
+			piece = max(layout.BlockSize, a.Turns.Piece()&^(layout.BlockSize-1))
+		}
+		piece = min(piece, len(a.Payload)-at)
+		write := func() error {
+			_, err := file.WriteDirect(a.Payload[at:at+piece], off+int64(at), false)
+			return err
+		}
+		var err error
+		if a.Turns != nil {
+			err = a.Turns.Turn(piece, write)
+		} else {
+			err = write()
+		}
+		if err != nil {
+			_ = file.PunchHole(off, int64(len(a.Payload)))
+			return err
+		}
+	}
+	return nil
 }
 
 // landed ends the writing state of a large entry: whole, or forgotten.

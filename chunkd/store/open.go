@@ -11,6 +11,10 @@ import (
 	"strake/internal/vfs"
 )
 
+// LeastBytes is the size of the smallest device that default options fit on: the
+// log, the reserve, the index and some shards.
+const LeastBytes = 80 << 20
+
 const (
 	defaultLogBytes    = 32 << 20
 	minLogBytes        = logFiles * 32 << 10

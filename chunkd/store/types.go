@@ -40,7 +40,18 @@ type Append struct {
 	// it received the bytes, when they were still in the processor's cache. Nil: the
 	// store makes them. They are held against the header's either way.
 	Sums    []uint32
-	Durable bool // return only when the unit is durable
+	Turns   Turns // the device's scheduler, for a large unit; nil: it is written at once
+	Durable bool  // return only when the unit is durable
+}
+
+// Turns gives a large unit its turns at the device, so that no unit stands before
+// others for longer than a piece takes. Used by one append at a time.
+type Turns interface {
+	// Piece is how many bytes the next piece should have at most.
+	Piece() int
+	// Turn runs work on n bytes when its turn has come, and gives its error, or why
+	// the turn did not come.
+	Turn(n int, work func() error) error
 }
 
 // Fenced is one stripe of a fenced shard's list.
