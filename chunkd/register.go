@@ -20,18 +20,25 @@ const (
 	defaultInterval  = time.Second
 	shortestInterval = 10 * time.Millisecond
 	longestInterval  = 10 * time.Second
+	// firstTelling and longestTelling bound the times between two log lines about a
+	// metadata service that can't be reached.
+	firstTelling   = 5 * time.Second
+	longestTelling = time.Minute
 )
 
 // persist calls the metadata service until it answers or ctx ends; the first
-// failure is logged. Answers other than unavailable come back at once.
+// failure is logged, and what it waits for again after 5 s, 10 s, 20 s and so on, then
+// once a minute. Answers other than unavailable come back at once.
 func (s *Server) persist(ctx context.Context, what string, call func(context.Context, pb.MetaClient) error) error {
+	begun, tell := time.Now(), time.Duration(0)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := s.once(ctx, call)
 		if kind := errs.KindOf(err); kind != errs.Unavailable && kind != errs.Deadline || ctx.Err() != nil {
 			return errs.Wrap(err, "%s", what)
 		}
-		if pause == firstPause {
-			s.log.Warn("metadata service can't be reached, trying again", "task", what, "err", err)
+		if waited := time.Since(begun); waited >= tell {
+			s.log.Warn("metadata service can't be reached, trying again", "task", what, "dur", waited.Round(time.Second), "err", err)
+			tell = max(waited+min(waited, longestTelling), firstTelling)
 		}
 		select {
 		case <-ctx.Done():

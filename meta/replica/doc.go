@@ -18,18 +18,14 @@
 //
 // # The log store
 //
-// The log is raft-wal's. raft-boltdb was the alternative; it does not build
-// beside the metrics library of this raft version, and its file is mapped into
-// memory and was seen broken after power cuts. raft-wal calls itself
-// experimental, and its limits are answered here: it does not check what it
-// reads, so each entry carries our own CRC, term and index and the whole log is
-// read at each start; its metadata lies in a BoltDB file that it never closes,
-// so walMeta takes its place; it gives entries that were truncated already, so
-// guard keeps the bound; a file that loses its last entries can't be read after a
-// restart, so walFiler reads it through; and it goes through vfs like everything else, so that
-// power cuts and faults can be tested.
+// The log is our own (logstore): files of records with a CRC, one sync for a batch. It
+// took the place of raft-wal 0.4.0, which needed four remedies: it does not check what
+// it reads, never closes its BoltDB file, gives entries that were truncated, and can't
+// read a file again that lost its last entries; raft-boltdb's file is mapped into
+// memory and was seen broken after power cuts. Everything goes through vfs, so that
+// power cuts and faults can be tested, and all of the log is read at each start.
 //
-//	log/       raft-wal's segment files, and meta: its list of them, term and vote
+//	log/       the log's files, and meta: the list of them, term and vote
 //	snapshots/ INDEX-TERM.snap, the newest two
 //	member     whose directory this is
 //	lock       held while a process has the directory

@@ -14,11 +14,12 @@ import (
 //	0        4        12       20     21
 //	| crc32c | term   | index  | type | the entry's own extensions ... |
 //
-// The CRC covers all of it but itself, then the entry's data. raft-wal checks
-// its own CRCs only when it opens a file; with the envelope each read is
-// checked, and an entry that is read in another's place is found too. The data
-// is not copied.
+// The CRC covers all of it but itself, then the entry's data. The log store checks
+// its files; the envelope checks, end to end, what raft gets of it: an entry that is
+// read in another's place is found too. The data is not copied.
 const envelopeLength = 21
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // seal returns a copy of an entry in its envelope.
 func seal(entry *raft.Log) *raft.Log {

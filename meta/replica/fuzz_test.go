@@ -19,23 +19,6 @@ func flip(b []byte, bit uint) []byte {
 	return c
 }
 
-func FuzzSmallFile(f *testing.F) {
-	f.Add([]byte("body"), uint(3))
-	f.Add(encodeSmall([]byte(`{"Member":"a:1","Cell":7}`)), uint(70))
-	f.Fuzz(func(t *testing.T, b []byte, bit uint) {
-		if body, err := decodeSmall(b); err == nil && !bytes.Equal(encodeSmall(body), b) {
-			t.Fatalf("%x does not round-trip", b)
-		}
-		whole := encodeSmall(b)
-		if body, err := decodeSmall(whole); err != nil || !bytes.Equal(body, b) {
-			t.Fatalf("got %x, %v; want %x", body, err, b)
-		}
-		if _, err := decodeSmall(flip(whole, bit)); err == nil {
-			t.Fatalf("bit %d flipped is taken", bit)
-		}
-	})
-}
-
 func FuzzEnvelope(f *testing.F) {
 	f.Add(uint64(1), uint64(2), byte(0), []byte("data"), []byte(nil), uint(9))
 	f.Fuzz(func(t *testing.T, index, term uint64, kind byte, data, extensions []byte, bit uint) {

@@ -71,17 +71,9 @@ func (g *guard) GetUint64(key []byte) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// GetLog implements raft.LogStore. raft-wal still gives entries that were
-// truncated from the head of its newest file, so the bound is kept here: raft
-// must see that they are gone and send a snapshot.
+// GetLog implements raft.LogStore.
 func (g *guard) GetLog(index uint64, entry *raft.Log) error {
-	first, err := g.below.FirstIndex()
-	if err == nil && index < first {
-		return raft.ErrLogNotFound
-	}
-	if err == nil {
-		err = g.below.GetLog(index, entry)
-	}
+	err := g.below.GetLog(index, entry)
 	if errors.Is(err, raft.ErrLogNotFound) {
 		return err
 	}

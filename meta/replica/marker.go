@@ -5,6 +5,7 @@ import (
 
 	"strake/internal/errs"
 	"strake/internal/vfs"
+	"strake/meta/replica/smallfile"
 )
 
 const markerFile = "member"
@@ -20,7 +21,7 @@ type marker struct {
 }
 
 func readMarker(fs vfs.FS) (marker, error) {
-	body, err := readSmall(fs, markerFile)
+	body, err := smallfile.Read(fs, markerFile)
 	if err != nil || body == nil {
 		return marker{}, err
 	}
@@ -36,5 +37,5 @@ func writeMarker(fs vfs.FS, m marker) error {
 	if err != nil {
 		return err
 	}
-	return writeSmall(fs, markerFile, body)
+	return smallfile.Write(fs, markerFile, body)
 }

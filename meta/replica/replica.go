@@ -128,7 +128,7 @@ func (r *Replica) Start(members []string) error {
 		}),
 		peers: r.peers,
 	}
-	rf, err := raft.NewRaft(config, r.fsm, r.disk.guard, r.disk.guard, r.disk.snaps, r.net)
+	rf, err := r.newRaft(config)
 	if err != nil {
 		r.net.Close()
 		return errs.As(err, errs.Corrupt, "start from the log").(*errs.Error).WithHint("%s", rejoinHint)
@@ -138,6 +138,21 @@ func (r *Replica) Start(members []string) error {
 	r.wg.Go(r.watch)
 	r.wg.Go(r.age)
 	return nil
+}
+
+// newRaft makes raft. It panics when it can't read an entry of the log; the error that
+// the guard saw says more.
+func (r *Replica) newRaft(config *raft.Config) (rf *raft.Raft, err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if err = r.disk.guard.failure(); err == nil {
+			panic(p)
+		}
+	}()
+	return raft.NewRaft(config, r.fsm, r.disk.guard, r.disk.guard, r.disk.snaps, r.net)
 }
 
 func configurationOf(members []string) raft.Configuration {

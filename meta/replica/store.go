@@ -8,11 +8,10 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
-	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/segment"
 
 	"strake/internal/errs"
 	"strake/internal/vfs"
+	"strake/meta/replica/logstore"
 )
 
 const (
@@ -20,7 +19,7 @@ const (
 	logMeta   = "log/meta"
 	snapDir   = "snapshots"
 	lockFile  = "lock"
-	walLength = 16 << 20 // bytes of one file of the log
+	logLength = 16 << 20 // bytes of one file of the log
 )
 
 // rejoinHint says what to do with a server whose directory can't be read.
@@ -28,15 +27,15 @@ const rejoinHint = "this server's state is damaged; to rejoin as new: strake met
 
 // disk is all that one member keeps: the log, snapshots and the marker.
 type disk struct {
-	id    string
-	fs    vfs.FS
-	lock  vfs.Lock
-	wal   *wal.WAL
-	guard *guard
-	snaps *snapshots
-	state bool     // there was raft state when it was opened
-	lost  bool     // there was a marker, but no state
-	known []string // members by the newest configuration, when it was opened
+	id      string
+	fs      vfs.FS
+	lock    vfs.Lock
+	entries *logstore.Store
+	guard   *guard
+	snaps   *snapshots
+	state   bool     // there was raft state when it was opened
+	lost    bool     // there was a marker, but no state
+	known   []string // members by the newest configuration, when it was opened
 
 	mu     sync.Mutex // held across the marker's write: it has one writer at a time
 	marker marker     // guarded by mu
@@ -81,16 +80,14 @@ func (d *disk) open(opts Options) (err error) {
 }
 
 func (d *disk) openLog(opts Options) error {
-	log, err := wal.Open(logDir,
-		wal.WithMetaStore(&walMeta{fs: d.fs, name: logMeta}),
-		wal.WithSegmentFiler(walFiler{segment.NewFiler(logDir, walFS{d.fs})}),
-		wal.WithSegmentSize(opts.Timing.logFile()),
-		wal.WithLogger(hclogOf(opts.Logger)))
+	votes, err := openStable(d.fs, logMeta)
+	if err == nil {
+		d.entries, err = logstore.Open(d.fs, logDir, opts.Timing.logFile(), votes)
+	}
 	if err != nil {
 		return errs.As(err, errs.Corrupt, "open the log").(*errs.Error).WithHint("%s", rejoinHint)
 	}
-	d.wal = log
-	var below store = log
+	var below store = logAndVotes{d.entries, votes}
 	if opts.wrapStore != nil {
 		below = opts.wrapStore(below)
 	}
@@ -225,8 +222,8 @@ func (d *disk) life() (directory, life uint64) {
 
 func (d *disk) close() error {
 	var err error
-	if d.wal != nil {
-		err = d.wal.Close()
+	if d.entries != nil {
+		err = d.entries.Close()
 	}
 	if d.lock != nil {
 		err = errors.Join(err, d.lock.Close())

@@ -47,7 +47,7 @@ func (t Timing) withDefaults() Timing {
 
 func (t Timing) logFile() int {
 	if t.LogFile == 0 {
-		return walLength
+		return logLength
 	}
 	return t.LogFile
 }
