@@ -93,7 +93,13 @@ func TestAFarBehindFollowerTakesASnapshot(t *testing.T) {
 	}
 	members[2].stop()
 	members[2].start()
-	leader.propose("last")
+	eventually(t, "whoever leads takes a command", func() bool { // the leader may have lost touch meanwhile
+		_, err := leaderOf(t, members...).Propose(t.Context(), []byte("last"))
+		if err != nil && errs.KindOf(err) != errs.NotLeader {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	eventually(t, "it starts from the snapshot", func() bool {
 		return slices.Equal(members[2].list.all(), append(want, "last"))
 	})
