@@ -13,7 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	"strake/internal/errs"
+	"strake/internal/layout"
 	"strake/internal/vfs"
+	"strake/proto/frame"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -149,6 +151,27 @@ func TestHeartbeatsGoOnAndRegisterAgainWhenUnknown(t *testing.T) {
 		t.Errorf("registered again as %v", again)
 	}
 	<-m.beats
+}
+
+func TestADeviceWithALaterLifeAnswersNoMore(t *testing.T) {
+	m, d := startMeta(t), disks{}
+	s, err := Start(t.Context(), d.config(m, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() // gives the device's error
+	if beat := <-m.beats; beat.Devices[0].Incarnation != 1 || beat.DataAddress != s.DataAddress() {
+		t.Errorf("heartbeat %v tells no life", beat)
+	}
+	m.set(func() { m.later = true })
+	st := s.devices[0].store
+	<-st.Failed()
+	if err := st.Err(); !strings.Contains(err.Error(), "it was replaced") || errs.HintOf(err) != "empty it" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := st.Stat(frame.ShardRef{ShardKey: layout.ShardKey{Segment: 1}, Generation: 1}); !errors.Is(err, errs.Unavailable) {
+		t.Errorf("a question about a shard: got %v, want unavailable", err)
+	}
 }
 
 func TestAStartWaitsForTheCellAndSaysSoOnce(t *testing.T) {

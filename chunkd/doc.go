@@ -11,7 +11,9 @@
 //	I2  All devices of a server name one cell and one server UUID; a device of
 //	    another cell or server is refused, never formatted.
 //	I3  Only an empty directory is formatted.
-//	I4  A stop answers what was received, then makes everything durable.
+//	I4  A device of which the metadata leader knows a later incarnation answers
+//	    nothing any more: this process runs on a copy, or its disk went elsewhere.
+//	I5  A stop answers what was received, then makes everything durable.
 //
 // Start. Listen (so that addresses are known) → read the superblocks → learn the
 // cell's id, from them or from the metadata service → format empty directories →

@@ -27,6 +27,7 @@ type fakeMeta struct {
 	formed  bool              // guarded by mu: there is a cell, if only its id were known
 	devices map[string]uint64 // guarded by mu: ids by uuid
 	forget  bool              // guarded by mu: the next heartbeat is not found
+	later   bool              // guarded by mu: a later life of every device is registered
 }
 
 // startMeta serves a metadata server until the test ends.
@@ -73,9 +74,16 @@ func (m *fakeMeta) RegisterServer(_ context.Context, r *pb.RegisterServerRequest
 
 func (m *fakeMeta) Heartbeat(ctx context.Context, r *pb.HeartbeatRequest) (*pb.HeartbeatReply, error) {
 	m.mu.Lock()
-	forget := m.forget
+	forget, later := m.forget, m.later
 	m.forget = false
 	m.mu.Unlock()
+	if later {
+		reply := &pb.HeartbeatReply{IntervalMs: 10}
+		for _, d := range r.Devices {
+			reply.Refused = append(reply.Refused, &pb.RefusedDevice{Device: d.Id, Kind: uint32(errs.Conflict), Message: "it was replaced", Hint: "empty it"})
+		}
+		return reply, nil
+	}
 	if forget {
 		return nil, errs.New(errs.NotFound, "heartbeat", "server %d is not registered", r.Server)
 	}

@@ -111,9 +111,10 @@ func (s *Server) report() []*pb.Device {
 	return list
 }
 
-// heartbeats tells the leader at its interval that the server lives.
+// heartbeats tells the leader at its interval that the server lives. The first
+// one goes out soon: it tells the interval.
 func (s *Server) heartbeats(ctx context.Context) {
-	interval, silent := defaultInterval, false
+	interval, silent := shortestInterval, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -139,7 +140,7 @@ func (s *Server) heartbeats(ctx context.Context) {
 }
 
 func (s *Server) heartbeat(ctx context.Context) (interval time.Duration, err error) {
-	req := &pb.HeartbeatRequest{Server: uint64(s.id), Devices: s.report()}
+	req := &pb.HeartbeatRequest{Server: uint64(s.id), Devices: s.report(), DataAddress: s.dataAddress}
 	s.classes.report(req, time.Now())
 	var reply *pb.HeartbeatReply
 	err = s.once(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {
@@ -148,10 +149,20 @@ func (s *Server) heartbeat(ctx context.Context) (interval time.Duration, err err
 	})
 	if err == nil {
 		interval = time.Duration(reply.IntervalMs) * time.Millisecond
+		s.obey(reply.Refused)
 		err = s.classes.learn(reply)
 	}
 	if interval == 0 {
 		interval = defaultInterval
 	}
 	return min(max(interval, shortestInterval), longestInterval), err
+}
+
+// obey stops the devices of which a later life is registered.
+func (s *Server) obey(refused []*pb.RefusedDevice) {
+	for _, r := range refused {
+		if st := s.device(layout.DeviceID(r.Device)); st != nil && st.Err() == nil {
+			st.Refuse(errs.New(errs.Kind(r.Kind), "", "%s", r.Message).WithHint("%s", r.Hint))
+		}
+	}
 }

@@ -22,6 +22,8 @@ type fakeChunk struct {
 	uuid    []byte
 	control string
 	c       *apiClient
+	life    uint64 // the device's incarnation as registered
+	stop    func() // its service, not its heartbeats
 
 	mu        sync.Mutex
 	shards    map[[2]uint64]string // guarded by mu: segment and shard, and its state
@@ -34,6 +36,16 @@ type fakeChunk struct {
 // startChunk starts a fake chunk server and registers it.
 func startChunk(t *testing.T, c *apiClient, n byte) *fakeChunk {
 	t.Helper()
+	f := newChunk(t, c, n)
+	f.register()
+	f.beat()
+	t.Cleanup(f.silence)
+	return f
+}
+
+// newChunk starts a fake chunk server that nobody knows.
+func newChunk(t *testing.T, c *apiClient, n byte) *fakeChunk {
+	t.Helper()
 	l, err := tls.Policy{}.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -43,23 +55,28 @@ func startChunk(t *testing.T, c *apiClient, n byte) *fakeChunk {
 	pb.RegisterChunkServer(g, f)
 	var wg sync.WaitGroup
 	wg.Go(func() { g.Serve(l) })
-	t.Cleanup(func() {
-		f.silence()
-		g.Stop()
-		wg.Wait()
-	})
-	f.register()
-	f.beat()
+	f.stop = func() { g.Stop(); wg.Wait() }
+	t.Cleanup(f.stop)
 	return f
 }
 
 func (f *fakeChunk) register() {
 	f.c.t.Helper()
-	r := must(f.c, pb.MetaClient.RegisterServer, &pb.RegisterServerRequest{
-		Uuid: f.uuid, DataAddress: f.control, ControlAddress: f.control, Domain: "z/r/" + f.control,
-		Devices: []*pb.Device{{Uuid: append([]byte{1}, f.uuid[1:]...), TotalBytes: 1 << 40, Incarnation: uint64(time.Now().UnixNano()), State: "up"}},
-	})
+	f.life = uint64(time.Now().UnixNano())
+	r := must(f.c, pb.MetaClient.RegisterServer, f.registration(f.life))
 	f.id, f.device = r.Server, r.Devices[0].Id
+}
+
+func (f *fakeChunk) registration(life uint64) *pb.RegisterServerRequest {
+	return &pb.RegisterServerRequest{
+		Uuid: f.uuid, DataAddress: f.control, ControlAddress: f.control, Domain: "z/r/" + f.control,
+		Devices: []*pb.Device{{Uuid: append([]byte{1}, f.uuid[1:]...), TotalBytes: 1 << 40, Incarnation: life, State: "up"}},
+	}
+}
+
+func (f *fakeChunk) heartbeat() (*pb.HeartbeatReply, error) {
+	return call(f.c, pb.MetaClient.Heartbeat, &pb.HeartbeatRequest{Server: f.id, DataAddress: f.control,
+		Devices: []*pb.Device{{Id: f.device, TotalBytes: 1 << 40, State: "up", Incarnation: f.life}}})
 }
 
 // beat sends heartbeats until silence.
@@ -68,9 +85,7 @@ func (f *fakeChunk) beat() {
 	f.stopBeat = cancel
 	f.beats.Go(func() {
 		for ctx.Err() == nil {
-			call(f.c, pb.MetaClient.Heartbeat, &pb.HeartbeatRequest{
-				Server: f.id, Devices: []*pb.Device{{Id: f.device, TotalBytes: 1 << 40, State: "up"}},
-			})
+			f.heartbeat()
 			select {
 			case <-ctx.Done():
 			case <-time.After(quick.ServerSilence / 6):

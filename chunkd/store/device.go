@@ -49,6 +49,13 @@ func (d *device) fail(err error) error {
 	return d.failure.Load()
 }
 
+// refuse latches a reason that is not the disk's.
+func (d *device) refuse(why error) {
+	if d.failure.CompareAndSwap(nil, &errs.Error{Op: "device", Kind: errs.Unavailable, Message: "answers no more", Cause: why, Hint: errs.HintOf(why)}) {
+		d.once.Do(func() { close(d.failed) })
+	}
+}
+
 // shut refuses every later call, without calling it a failure.
 func (d *device) shut() {
 	d.failure.CompareAndSwap(nil, errs.New(errs.Closed, "device", "the store is closed"))

@@ -72,6 +72,10 @@ func (s *Store) SetDevice(id layout.DeviceID) error {
 // every call answers Unavailable.
 func (s *Store) Failed() <-chan struct{} { return s.dev.failed }
 
+// Refuse makes the device stop answering, as if it had failed: a later life of it
+// is registered, and what this one would say could be wrong.
+func (s *Store) Refuse(why error) { s.dev.refuse(why) }
+
 // Err is why the device failed; nil while it has not.
 func (s *Store) Err() error { return s.dev.err() }
 

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,6 +73,43 @@ func (p *Placer) Place(req Request, rnd Source) ([]layout.DeviceID, layout.Geome
 		}
 	}
 	return nil, req.Geometry, p.refuse(&req)
+}
+
+// PlaceShorter is Place that makes do with shorter shards where long ones find no
+// room: half as long each time, down to the first segment's length and never below
+// atLeast. So a cell is filled up, and not refused while each device has room for
+// less than one long shard. Shorter shards are better than fewer data shards, so
+// the widest segment that any length gives is taken, and of these the longest. It
+// sets req.ShardLength.
+func (p *Placer) PlaceShorter(req *Request, atLeast layout.ShardOffset, rnd Source) ([]layout.DeviceID, layout.Geometry, error) {
+	least := max(atLeast, min(layout.ShardOffset(layout.FirstShardLength), req.ShardLength))
+	least = (least + layout.BlockSize - 1) / layout.BlockSize * layout.BlockSize
+	try, best := *req, *req
+	width := -1
+	for {
+		if w := p.widest(&try); w > width {
+			best, width = try, w
+		}
+		if width == int(req.Geometry.K) || try.ShardLength <= least {
+			break
+		}
+		try.ShardLength = max(try.ShardLength/2/layout.BlockSize*layout.BlockSize, least)
+	}
+	*req = best
+	return p.Place(best, rnd)
+}
+
+// widest is how many data shards a request could get; 0: it would be refused.
+func (p *Placer) widest(req *Request) int {
+	levels := p.c.levels()
+	for _, avoid := range []bool{true, false} {
+		if usable := p.usable(req, avoid, true); usable != nil {
+			if k := min(int(req.Geometry.K), p.count(levels[len(levels)-1], usable)-int(req.Geometry.M)); k >= 1 {
+				return k
+			}
+		}
+	}
+	return 0
 }
 
 // usable marks the devices that may take a shard of this request, nil when
@@ -146,11 +184,46 @@ func (p *Placer) pick(l level, n int, req *Request, usable []bool, rnd Source) (
 	most := uint64(0)
 	for range draws {
 		i, _ := slices.BinarySearch(sums, rnd.Uint64()%sum+1)
-		if room := p.least(whole[i], func(d *Device) uint64 { return d.room(req.Urgent) }); best == nil || room > most {
+		if room := p.leastRoom(whole[i], req); best == nil || room > most {
 			best, most = whole[i], room
 		}
 	}
+	if most < evenBelow {
+		return p.even(l, n, req, usable, best, most)
+	}
 	return best
+}
+
+const (
+	// evenBelow is the room of a device, by Device.room, below which a cell is
+	// filled evenly: once too few devices have room for a segment, what the others
+	// have is of no use.
+	evenBelow = 1_000_000_000 / 2
+	// uneven is the least difference in room for which the copysets are left then.
+	uneven = 1_000_000_000 / 100
+)
+
+// even gives the n devices of distinct domains with the most room, when one of
+// them has much more than the fullest of a group; else the group.
+func (p *Placer) even(l level, n int, req *Request, usable []bool, group []int, least uint64) []int {
+	var order []int
+	for i, ok := range usable {
+		if ok {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(p.c.Devices[b].room(req.Urgent), p.c.Devices[a].room(req.Urgent))
+	})
+	if p.c.Devices[order[0]].room(req.Urgent) <= least+max(uneven, least/4) {
+		return group
+	}
+	members, _ := take(nil, order, p.domains[l].of, n)
+	return members
+}
+
+func (p *Placer) leastRoom(members []int, req *Request) uint64 {
+	return p.least(members, func(d *Device) uint64 { return d.room(req.Urgent) })
 }
 
 // least is the smallest figure of a group's members.

@@ -55,11 +55,11 @@ func (p *Planner) Rebuilds(id layout.SegmentID) bool {
 }
 
 // giveUps declares devices dead that were gone for too long: with their server,
-// or alone.
+// or alone. A server that is heard again but not up yet is not gone.
 func (pl *plan) giveUps() {
 	for _, d := range pl.view.Devices() {
 		server, _ := pl.view.Server(d.Server)
-		if d.State == state.DeviceDead || server.Up && d.State != state.DeviceDown {
+		if d.State == state.DeviceDead || (server.Up || pl.heard(server.ID)) && d.State != state.DeviceDown {
 			continue
 		}
 		if gone := pl.p.gone.see(d.ID, pl.now); gone >= pl.p.limits.RebuildAfter {

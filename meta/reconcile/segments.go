@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"slices"
+
 	"strake/internal/layout"
 	"strake/meta/state"
 )
@@ -23,8 +25,9 @@ func (pl *plan) giveBacks() {
 }
 
 // finalizes brings seals to shards, once all servers of a segment are up or
-// given up. Fewer than k shards prove nothing: then it waits for servers to
-// come back.
+// given up. A segment that has lost a shard waits for nobody else, for until it is
+// finalized it can't be rebuilt: shards out of reach are then marked lost. Fewer
+// than k shards prove nothing: then it waits for servers to come back.
 func (pl *plan) finalizes() {
 	if pl.full(kindFinalize) {
 		return // go on from the same place
@@ -38,7 +41,7 @@ func (pl *plan) finalizes() {
 		if v, _ := pl.view.Volume(s.Volume); v.Purged {
 			continue
 		}
-		if shards, all := pl.shards(&s); all && len(shards) >= int(s.Geometry.K) {
+		if shards, all := pl.shards(&s); (all || pl.endangered(&s)) && len(shards) >= int(s.Geometry.K) {
 			pl.add(Finalize{Segment: s.ID, Shards: shards})
 		}
 	}
@@ -92,18 +95,28 @@ func (pl *plan) delete(s *state.Segment) {
 	}
 }
 
+// endangered tells whether a shard of the segment is gone for good.
+func (pl *plan) endangered(s *state.Segment) bool {
+	return slices.ContainsFunc(s.Placements, func(p state.Placement) bool {
+		d, _ := pl.view.Device(p.Device)
+		return d.State == state.DeviceDead
+	})
+}
+
 // shards are where a segment's shards must be asked; dead devices have none, and
-// those marked lost are not asked. all is false while one can't be asked.
+// those marked lost are not asked. all is false when one can't be asked now.
 func (pl *plan) shards(s *state.Segment) (shards []Shard, all bool) {
+	all = true
 	for i, place := range s.Placements {
 		d, _ := pl.view.Device(place.Device)
 		if d.State == state.DeviceDead || s.Lost.Has(layout.ShardIndex(i)) {
 			continue
 		}
 		if server, _ := pl.view.Server(d.Server); !server.Up || d.State == state.DeviceDown || pl.silent(server.ID) {
-			return nil, false
+			all = false
+			continue
 		}
 		shards = append(shards, Shard{Index: layout.ShardIndex(i), Server: d.Server, Placement: place})
 	}
-	return shards, true
+	return shards, all
 }

@@ -50,6 +50,12 @@ func (pl *plan) silent(id layout.ServerID) bool {
 	return heard && pl.now-h.last > pl.p.limits.DownAfter
 }
 
+// heard tells whether a server was heard lately, whatever the state says.
+func (pl *plan) heard(id layout.ServerID) bool {
+	h, heard := pl.p.heard[id]
+	return heard && pl.now-h.last <= pl.p.limits.DownAfter
+}
+
 // purges ends removed volumes whose time is over. A new leader counts anew, so
 // a volume is kept at least as long as was said.
 func (pl *plan) purges() {

@@ -116,7 +116,7 @@ func (a *allocation) record(ctx context.Context) ([]layout.SegmentID, error) {
 		return nil, err
 	}
 	cmd := a.cmd
-	if cmd.Placed, err = a.choose(view, &v); err != nil {
+	if cmd.Placed, err = a.chooseHeard(ctx, &v); err != nil {
 		if len(a.failed) > 0 {
 			return nil, a.refusal() // the devices that failed are why there are too few
 		}

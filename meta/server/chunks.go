@@ -64,7 +64,22 @@ type shardCall func(ctx context.Context, c pb.ChunkClient, shards []placed) ([]*
 // failure says that one shard could not be dealt with.
 type failure struct {
 	placed
-	err error
+	err      error
+	answered bool // the server said so of this very shard
+}
+
+// lasting tells whether the answer is about the shard and stays the same however
+// often it is asked for. A device that failed, a server that is busy or gone, say
+// nothing about the shard.
+func (f *failure) lasting() bool {
+	if !f.answered {
+		return false
+	}
+	switch errs.KindOf(f.err) {
+	case errs.Unavailable, errs.Deadline, errs.Canceled, errs.Busy, errs.Closed, errs.Overloaded, errs.NoSpace, errs.WrongCell:
+		return false
+	}
+	return true
 }
 
 // everywhere calls all servers of the shards at once, each bounded in time, and
@@ -97,7 +112,7 @@ func (s *Server) callOne(ctx context.Context, view *state.View, id serverID, lis
 	all := func(err error) []failure {
 		var failed []failure
 		for _, p := range list {
-			failed = append(failed, failure{p, err})
+			failed = append(failed, failure{placed: p, err: err})
 		}
 		return failed
 	}
@@ -120,9 +135,10 @@ func (s *Server) callOne(ctx context.Context, view *state.View, id serverID, lis
 		r, ok := done[layout.ShardKey{Segment: p.segment.ID, Shard: p.shard}]
 		switch {
 		case !ok:
-			failed = append(failed, failure{p, errs.New(errs.Unavailable, "", "chunk server %d said nothing of shard %d/%d", id, p.segment.ID, p.shard)})
+			failed = append(failed, failure{placed: p, err: errs.New(errs.Unavailable, "", "chunk server %d said nothing of shard %d/%d", id, p.segment.ID, p.shard)})
 		case r.GetKind() != 0:
-			failed = append(failed, failure{p, errs.New(errs.Kind(r.GetKind()), "", "chunk server %d, shard %d/%d: %s", id, p.segment.ID, p.shard, r.GetMessage())})
+			err := errs.New(errs.Kind(r.GetKind()), "", "chunk server %d, shard %d/%d: %s", id, p.segment.ID, p.shard, r.GetMessage())
+			failed = append(failed, failure{placed: p, err: err, answered: true})
 		}
 	}
 	return failed

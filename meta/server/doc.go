@@ -23,8 +23,9 @@
 // # Times
 //
 // A session lives while it is renewed within its TTL, a chunk server counts as
-// up while it is heard, both by the leader's monotonic clock and from the start
-// of the term, so a new leader gives everybody the full time. Nothing is decided
+// up while it is heard in this term, both by the leader's monotonic clock. A new
+// leader gives everybody the full time from the start of its term: a server that
+// it did not hear yet gets no new segment, and is not taken for gone either. Nothing is decided
 // by a wall clock.
 //
 // # Goroutines

@@ -38,11 +38,15 @@ func (s *Server) CloseSession(ctx context.Context, r *pb.CloseSessionRequest) (*
 
 // OpenVolume implements pb.MetaServer.
 func (s *Server) OpenVolume(ctx context.Context, r *pb.OpenVolumeRequest) (*pb.OpenVolumeReply, error) {
-	view, err := s.fresh(ctx)
+	_, err := s.fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	open, err := view.Open(refIn(r.GetTenant(), r.GetName(), 0))
+	var open state.OpenVolume
+	view := s.readable(ctx, func(v *state.View) []state.Segment {
+		open, err = v.Open(refIn(r.GetTenant(), r.GetName(), 0))
+		return open.Segments
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +63,7 @@ func (s *Server) AcquireLease(ctx context.Context, r *pb.AcquireLeaseRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	view := s.machine.View()
+	view := s.readable(ctx, func(*state.View) []state.Segment { return result.Open.Segments })
 	return &pb.AcquireLeaseReply{
 		Epoch: uint64(result.Epoch), Open: s.openOut(view, result.Open), Clean: result.Open.Clean,
 		LastSeq: uint64(result.Open.LastSeq), NextShardLength: uint64(placement.ShardLength(result.Open.Volume.Segments, view.Cell().ShardLength, 0)),
@@ -142,7 +146,7 @@ func (s *Server) RequestMove(_ context.Context, r *pb.RequestMoveRequest) (*pb.R
 	if !ok {
 		return nil, errs.New(errs.NotFound, "request a move", "chunk server %d is not registered", r.GetServer())
 	}
-	if !srv.Up || !s.alive.up(srv.ID) {
+	if !srv.Up || !s.alive.present(srv.ID) {
 		return &pb.RequestMoveReply{Granted: true}, nil
 	}
 	if retry := s.moves.take(v.ID, view); retry > 0 {

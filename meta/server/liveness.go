@@ -7,31 +7,41 @@ import (
 	"strake/meta/state"
 )
 
-// liveness is the leader's soft state of chunk servers: when each was heard
-// last, and what its devices said. It begins anew with each term; every server
-// counts as heard then.
 // forever is the silence of a server that was never heard.
 const forever = time.Duration(1<<63 - 1)
 
+// liveness is the leader's soft state of chunk servers: when each was heard
+// last, and what its devices said. It begins anew with each term. A server is up
+// once this leader heard it: what was registered before may be an address where
+// nobody is any more. It is gone after a silence that counts from the term's
+// begin, so a new leader gives everybody the full time; in between it is neither.
 type liveness struct {
 	silence time.Duration
 
 	mu        sync.Mutex
-	lastHeard map[serverID]time.Time          // guarded by mu
+	begun     time.Time                       // guarded by mu: the term
+	lastHeard map[serverID]time.Time          // guarded by mu: in this term
 	said      map[deviceID]state.DeviceUpdate // guarded by mu: the last heartbeat's figures
+	refused   map[deviceID]refusal            // guarded by mu: older lives that still send heartbeats
+}
+
+// refusal is why a device's older life was turned away.
+type refusal struct {
+	at   time.Time
+	text string
 }
 
 func newLiveness(silence time.Duration) *liveness {
-	return &liveness{silence: silence, lastHeard: map[serverID]time.Time{}, said: map[deviceID]state.DeviceUpdate{}}
+	l := &liveness{silence: silence}
+	l.begin()
+	return l
 }
 
-func (l *liveness) begin(servers []state.Server) {
+func (l *liveness) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lastHeard, l.said = map[serverID]time.Time{}, map[deviceID]state.DeviceUpdate{}
-	for _, s := range servers {
-		l.lastHeard[s.ID] = time.Now()
-	}
+	l.begun = time.Now()
+	l.lastHeard, l.said, l.refused = map[serverID]time.Time{}, map[deviceID]state.DeviceUpdate{}, map[deviceID]refusal{}
 }
 
 // report notes a sign of life, and what it said of devices.
@@ -58,6 +68,42 @@ func (l *liveness) silent(id serverID) time.Duration {
 
 // up tells whether a server was heard lately.
 func (l *liveness) up(id serverID) bool { return l.silent(id) < l.silence }
+
+// awaited tells whether a server was not heard in this term yet, and the term is
+// young enough that it still may be.
+func (l *liveness) awaited(id serverID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, heard := l.lastHeard[id]
+	return !heard && time.Since(l.begun) < l.silence
+}
+
+// present tells whether a server is not gone: it is up, or still awaited.
+func (l *liveness) present(id serverID) bool { return l.up(id) || l.awaited(id) }
+
+// refuse notes that an older life of a device was turned away, and tells
+// whether that is news.
+func (l *liveness) refuse(id deviceID, text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old, known := l.refused[id]
+	l.refused[id] = refusal{time.Now(), text}
+	return !known || old.text != text
+}
+
+// rival tells why an older life of a device was turned away lately; empty: none was.
+func (l *liveness) rival(id deviceID) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.refused[id]
+	if !ok || time.Since(r.at) > keptRefusal {
+		return ""
+	}
+	return r.text
+}
+
+// keptRefusal is for how long an older life's last heartbeat is told of.
+const keptRefusal = time.Minute
 
 // figures gives a device's newest figures.
 func (l *liveness) figures(id deviceID) (state.DeviceUpdate, bool) {

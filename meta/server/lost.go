@@ -11,20 +11,20 @@ import (
 )
 
 // lostOf gives the shards of a segment that its finalization goes on without. An
-// error means that it can't go on: a shard did not answer, or fewer than k are
-// sound.
+// error means that it can't go on: a server did not answer for its shard, or fewer
+// than k are sound. Whatever a server says of a shard itself costs that shard
+// alone: it is rebuilt, and nothing waits for it.
 func lostOf(seg *state.Segment, asked []reconcile.Shard, failed []failure) (lost []state.ShardAt, err error) {
 	var sound layout.Mask
 	for _, a := range asked {
 		sound = sound.With(a.Index)
 	}
-	for _, f := range failed {
-		switch errs.KindOf(f.err) {
-		case errs.Corrupt, errs.NotHere, errs.StaleGeneration:
-			sound, err = sound.Without(f.shard), f.err
-		default:
+	for i := range failed {
+		f := &failed[i]
+		if !f.lasting() {
 			return nil, f.err
 		}
+		sound, err = sound.Without(f.shard), f.err
 	}
 	if sound.Count() < int(seg.Geometry.K) {
 		return nil, errs.As(err, errs.Undecided, "finalize segment %d: %d sound shards of %v", seg.ID, sound.Count(), seg.Geometry)

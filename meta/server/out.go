@@ -142,7 +142,9 @@ func (s *Server) serverOut(view *state.View, srv *state.Server) *pb.Server {
 		if said, ok := s.alive.figures(id); ok {
 			d.Total, d.Used, d.Reserved = said.Total, said.Used, said.Reserved
 		}
-		out.Devices = append(out.Devices, deviceOut(&d))
+		dev := deviceOut(&d)
+		dev.Note = s.alive.rival(id)
+		out.Devices = append(out.Devices, dev)
 	}
 	return out
 }

@@ -1,12 +1,24 @@
 package server
 
 import (
+	"context"
 	"math/rand/v2"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/meta/placement"
 	"strake/meta/state"
 )
+
+// chooseHeard chooses once the servers that this leader awaits can't make it better.
+func (a *allocation) chooseHeard(ctx context.Context, v *state.Volume) (list []state.PlacedSegment, err error) {
+	a.server.await(ctx, func(view *state.View) bool {
+		list, err = a.choose(view, v)
+		kind := errs.KindOf(err)
+		return kind == errs.Frozen || kind == errs.NoSpace || err == nil && list[0].Geometry.K < v.Geometry.K
+	})
+	return list, err
+}
 
 // choose places the segments of an allocation on what is up and has space by
 // the newest word.
@@ -24,7 +36,7 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 	var list []state.PlacedSegment
 	for i := range uint64(a.cmd.Count) {
 		req.ShardLength = placement.ShardLength(v.Segments+i, view.Cell().ShardLength, a.cmd.ShardLength)
-		devices, geometry, err := placer.Place(req, source)
+		devices, geometry, err := placer.PlaceShorter(&req, a.cmd.ShardLength, source)
 		if err != nil {
 			if len(list) > 0 {
 				break // fewer than asked for are better than none

@@ -16,16 +16,19 @@ func (s *Server) GetSegments(ctx context.Context, r *pb.GetSegmentsRequest) (*pb
 	if len(r.GetIds()) > maxSegmentIDs {
 		return nil, errs.New(errs.TooLarge, "get segments", "%d ids, at most %d", len(r.GetIds()), maxSegmentIDs)
 	}
-	view, err := s.fresh(ctx)
-	if err != nil {
+	if _, err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
 	var list []state.Segment
-	for _, id := range r.GetIds() {
-		if seg, ok := view.Segment(layout.SegmentID(id)); ok {
-			list = append(list, seg)
+	view := s.readable(ctx, func(v *state.View) []state.Segment {
+		list = list[:0]
+		for _, id := range r.GetIds() {
+			if seg, ok := v.Segment(layout.SegmentID(id)); ok {
+				list = append(list, seg)
+			}
 		}
-	}
+		return list
+	})
 	reply := &pb.GetSegmentsReply{}
 	reply.Segments, reply.Servers = s.located(view, list)
 	return reply, nil

@@ -151,7 +151,7 @@ func (s *Server) Lead(ctx context.Context, term uint64) {
 		view = s.machine.View()
 	}
 	s.sessions.begin(term, view.Sessions())
-	s.alive.begin(view.Servers())
+	s.alive.begin()
 	s.moves.begin()
 	s.made.begin()
 	s.qos.begin()

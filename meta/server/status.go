@@ -17,7 +17,7 @@ func (s *Server) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusRep
 	if err != nil {
 		return nil, err
 	}
-	counts, health := view.Counts(), view.Health(s.alive.up)
+	counts, health := view.Counts(), view.Health(s.alive.present)
 	r := &pb.StatusReply{
 		Cell: uint64(view.Cell().ID), ShardLength: uint64(view.Cell().ShardLength), AppliedIndex: view.Applied(),
 		Volumes: uint64(counts.Volumes), Segments: uint64(counts.Segments),
@@ -78,11 +78,17 @@ func (s *Server) problems(view *state.View, r *pb.StatusReply) []string {
 		}
 	}
 	for _, srv := range view.Servers() {
-		if !srv.Up || !s.alive.up(srv.ID) {
+		switch {
+		case !srv.Up || !s.alive.present(srv.ID):
 			add("chunk server %d at %s is down", srv.ID, srv.ControlAddress)
+		case !s.alive.up(srv.ID):
+			add("chunk server %d at %s was not heard by the new leader yet", srv.ID, srv.ControlAddress)
 		}
 	}
 	for _, d := range view.Devices() {
+		if text := s.alive.rival(d.ID); text != "" {
+			add("%s", text)
+		}
 		if d.State == state.DeviceLimping || d.State == state.DeviceDown || d.State == state.DeviceDead {
 			add("device %d of server %d is %s", d.ID, d.Server, d.State)
 		}

@@ -74,7 +74,7 @@ func (x SessionEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SessionEvent_Kind.Descriptor instead.
 func (SessionEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{25, 0}
+	return file_meta_proto_rawDescGZIP(), []int{26, 0}
 }
 
 type ChangeDevicesRequest_Change int32
@@ -126,7 +126,7 @@ func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeDevicesRequest_Change.Descriptor instead.
 func (ChangeDevicesRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{83, 0}
+	return file_meta_proto_rawDescGZIP(), []int{84, 0}
 }
 
 type PeekRequest struct {
@@ -751,6 +751,7 @@ type Device struct {
 	Incarnation   uint64                 `protobuf:"varint,6,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Path          string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
 	State         string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"` // up, limping, down, dead, draining
+	Note          string                 `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`   // for people: what is odd about it, empty when nothing is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -837,6 +838,13 @@ func (x *Device) GetPath() string {
 func (x *Device) GetState() string {
 	if x != nil {
 		return x.State
+	}
+	return ""
+}
+
+func (x *Device) GetNote() string {
+	if x != nil {
+		return x.Note
 	}
 	return ""
 }
@@ -1108,6 +1116,7 @@ type HeartbeatRequest struct {
 	QosVersion    uint64                 `protobuf:"varint,3,opt,name=qos_version,json=qosVersion,proto3" json:"qos_version,omitempty"` // of the classes that the server has; 0: as built in
 	Demands       []*ClassDemand         `protobuf:"bytes,4,rep,name=demands,proto3" json:"demands,omitempty"`
 	Capacities    []*DeviceCapacity      `protobuf:"bytes,5,rep,name=capacities,proto3" json:"capacities,omitempty"`
+	DataAddress   string                 `protobuf:"bytes,6,opt,name=data_address,json=dataAddress,proto3" json:"data_address,omitempty"` // the sender's, for messages
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1177,12 +1186,20 @@ func (x *HeartbeatRequest) GetCapacities() []*DeviceCapacity {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetDataAddress() string {
+	if x != nil {
+		return x.DataAddress
+	}
+	return ""
+}
+
 type HeartbeatReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	IntervalMs    uint32                 `protobuf:"varint,1,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"`
 	QosVersion    uint64                 `protobuf:"varint,2,opt,name=qos_version,json=qosVersion,proto3" json:"qos_version,omitempty"`
 	Classes       []*QosClass            `protobuf:"bytes,3,rep,name=classes,proto3" json:"classes,omitempty"` // all of them, when the server's version is another
 	Shares        []*ClassShare          `protobuf:"bytes,4,rep,name=shares,proto3" json:"shares,omitempty"`   // of this server's devices in what is reserved or limited
+	Refused       []*RefusedDevice       `protobuf:"bytes,5,rep,name=refused,proto3" json:"refused,omitempty"` // a later incarnation registered: these must stop answering
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,6 +1262,81 @@ func (x *HeartbeatReply) GetShares() []*ClassShare {
 	return nil
 }
 
+func (x *HeartbeatReply) GetRefused() []*RefusedDevice {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+type RefusedDevice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"` // an errs.Kind
+	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Hint          string                 `protobuf:"bytes,4,opt,name=hint,proto3" json:"hint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefusedDevice) Reset() {
+	*x = RefusedDevice{}
+	mi := &file_meta_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefusedDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefusedDevice) ProtoMessage() {}
+
+func (x *RefusedDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefusedDevice.ProtoReflect.Descriptor instead.
+func (*RefusedDevice) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RefusedDevice) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *RefusedDevice) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *RefusedDevice) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *RefusedDevice) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
+}
+
 // Rate is an amount a second; 0 leaves a unit out.
 type Rate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1256,7 +1348,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1360,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1373,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{15}
+	return file_meta_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Rate) GetBytes() int64 {
@@ -1312,7 +1404,7 @@ type ClassDemand struct {
 
 func (x *ClassDemand) Reset() {
 	*x = ClassDemand{}
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1416,7 @@ func (x *ClassDemand) String() string {
 func (*ClassDemand) ProtoMessage() {}
 
 func (x *ClassDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1429,7 @@ func (x *ClassDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassDemand.ProtoReflect.Descriptor instead.
 func (*ClassDemand) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{16}
+	return file_meta_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClassDemand) GetDevice() uint64 {
@@ -1381,7 +1473,7 @@ type ClassShare struct {
 
 func (x *ClassShare) Reset() {
 	*x = ClassShare{}
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1485,7 @@ func (x *ClassShare) String() string {
 func (*ClassShare) ProtoMessage() {}
 
 func (x *ClassShare) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1498,7 @@ func (x *ClassShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassShare.ProtoReflect.Descriptor instead.
 func (*ClassShare) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{17}
+	return file_meta_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClassShare) GetDevice() uint64 {
@@ -1450,7 +1542,7 @@ type DeviceCapacity struct {
 
 func (x *DeviceCapacity) Reset() {
 	*x = DeviceCapacity{}
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1554,7 @@ func (x *DeviceCapacity) String() string {
 func (*DeviceCapacity) ProtoMessage() {}
 
 func (x *DeviceCapacity) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1567,7 @@ func (x *DeviceCapacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCapacity.ProtoReflect.Descriptor instead.
 func (*DeviceCapacity) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18}
+	return file_meta_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeviceCapacity) GetDevice() uint64 {
@@ -1524,7 +1616,7 @@ type QosClass struct {
 
 func (x *QosClass) Reset() {
 	*x = QosClass{}
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1628,7 @@ func (x *QosClass) String() string {
 func (*QosClass) ProtoMessage() {}
 
 func (x *QosClass) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1641,7 @@ func (x *QosClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QosClass.ProtoReflect.Descriptor instead.
 func (*QosClass) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{19}
+	return file_meta_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *QosClass) GetNumber() uint32 {
@@ -1630,7 +1722,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1734,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1747,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20}
+	return file_meta_proto_rawDescGZIP(), []int{21}
 }
 
 type ListServersReply struct {
@@ -1667,7 +1759,7 @@ type ListServersReply struct {
 
 func (x *ListServersReply) Reset() {
 	*x = ListServersReply{}
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +1771,7 @@ func (x *ListServersReply) String() string {
 func (*ListServersReply) ProtoMessage() {}
 
 func (x *ListServersReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +1784,7 @@ func (x *ListServersReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersReply.ProtoReflect.Descriptor instead.
 func (*ListServersReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{21}
+	return file_meta_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListServersReply) GetServers() []*Server {
@@ -1712,7 +1804,7 @@ type OpenSessionRequest struct {
 
 func (x *OpenSessionRequest) Reset() {
 	*x = OpenSessionRequest{}
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1816,7 @@ func (x *OpenSessionRequest) String() string {
 func (*OpenSessionRequest) ProtoMessage() {}
 
 func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1829,7 @@ func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
 func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{22}
+	return file_meta_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OpenSessionRequest) GetCommand() uint64 {
@@ -1765,7 +1857,7 @@ type OpenSessionReply struct {
 
 func (x *OpenSessionReply) Reset() {
 	*x = OpenSessionReply{}
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1869,7 @@ func (x *OpenSessionReply) String() string {
 func (*OpenSessionReply) ProtoMessage() {}
 
 func (x *OpenSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1882,7 @@ func (x *OpenSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionReply.ProtoReflect.Descriptor instead.
 func (*OpenSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{23}
+	return file_meta_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OpenSessionReply) GetSession() uint64 {
@@ -1825,7 +1917,7 @@ type KeepSessionRequest struct {
 
 func (x *KeepSessionRequest) Reset() {
 	*x = KeepSessionRequest{}
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1929,7 @@ func (x *KeepSessionRequest) String() string {
 func (*KeepSessionRequest) ProtoMessage() {}
 
 func (x *KeepSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1942,7 @@ func (x *KeepSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepSessionRequest.ProtoReflect.Descriptor instead.
 func (*KeepSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{24}
+	return file_meta_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KeepSessionRequest) GetSession() uint64 {
@@ -1887,7 +1979,7 @@ type SessionEvent struct {
 
 func (x *SessionEvent) Reset() {
 	*x = SessionEvent{}
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +1991,7 @@ func (x *SessionEvent) String() string {
 func (*SessionEvent) ProtoMessage() {}
 
 func (x *SessionEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +2004,7 @@ func (x *SessionEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionEvent.ProtoReflect.Descriptor instead.
 func (*SessionEvent) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{25}
+	return file_meta_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SessionEvent) GetId() uint64 {
@@ -1959,7 +2051,7 @@ type KeepSessionReply struct {
 
 func (x *KeepSessionReply) Reset() {
 	*x = KeepSessionReply{}
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2063,7 @@ func (x *KeepSessionReply) String() string {
 func (*KeepSessionReply) ProtoMessage() {}
 
 func (x *KeepSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2076,7 @@ func (x *KeepSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepSessionReply.ProtoReflect.Descriptor instead.
 func (*KeepSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{26}
+	return file_meta_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *KeepSessionReply) GetEvents() []*SessionEvent {
@@ -2003,7 +2095,7 @@ type CloseSessionRequest struct {
 
 func (x *CloseSessionRequest) Reset() {
 	*x = CloseSessionRequest{}
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2107,7 @@ func (x *CloseSessionRequest) String() string {
 func (*CloseSessionRequest) ProtoMessage() {}
 
 func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2120,7 @@ func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionRequest.ProtoReflect.Descriptor instead.
 func (*CloseSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{27}
+	return file_meta_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CloseSessionRequest) GetSession() uint64 {
@@ -2046,7 +2138,7 @@ type CloseSessionReply struct {
 
 func (x *CloseSessionReply) Reset() {
 	*x = CloseSessionReply{}
-	mi := &file_meta_proto_msgTypes[28]
+	mi := &file_meta_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2150,7 @@ func (x *CloseSessionReply) String() string {
 func (*CloseSessionReply) ProtoMessage() {}
 
 func (x *CloseSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[28]
+	mi := &file_meta_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2163,7 @@ func (x *CloseSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionReply.ProtoReflect.Descriptor instead.
 func (*CloseSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{28}
+	return file_meta_proto_rawDescGZIP(), []int{29}
 }
 
 type Volume struct {
@@ -2101,7 +2193,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_meta_proto_msgTypes[29]
+	mi := &file_meta_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2205,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[29]
+	mi := &file_meta_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2218,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{29}
+	return file_meta_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Volume) GetId() uint64 {
@@ -2275,7 +2367,7 @@ type Loss struct {
 
 func (x *Loss) Reset() {
 	*x = Loss{}
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2379,7 @@ func (x *Loss) String() string {
 func (*Loss) ProtoMessage() {}
 
 func (x *Loss) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2392,7 @@ func (x *Loss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loss.ProtoReflect.Descriptor instead.
 func (*Loss) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{30}
+	return file_meta_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Loss) GetEpoch() uint64 {
@@ -2352,7 +2444,7 @@ type CreateVolumeRequest struct {
 
 func (x *CreateVolumeRequest) Reset() {
 	*x = CreateVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2456,7 @@ func (x *CreateVolumeRequest) String() string {
 func (*CreateVolumeRequest) ProtoMessage() {}
 
 func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2469,7 @@ func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeRequest.ProtoReflect.Descriptor instead.
 func (*CreateVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{31}
+	return file_meta_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateVolumeRequest) GetCommand() uint64 {
@@ -2431,7 +2523,7 @@ type CreateVolumeReply struct {
 
 func (x *CreateVolumeReply) Reset() {
 	*x = CreateVolumeReply{}
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2443,7 +2535,7 @@ func (x *CreateVolumeReply) String() string {
 func (*CreateVolumeReply) ProtoMessage() {}
 
 func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2456,7 +2548,7 @@ func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeReply.ProtoReflect.Descriptor instead.
 func (*CreateVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{32}
+	return file_meta_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateVolumeReply) GetVolume() *Volume {
@@ -2477,7 +2569,7 @@ type GetVolumeRequest struct {
 
 func (x *GetVolumeRequest) Reset() {
 	*x = GetVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2581,7 @@ func (x *GetVolumeRequest) String() string {
 func (*GetVolumeRequest) ProtoMessage() {}
 
 func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +2594,7 @@ func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeRequest.ProtoReflect.Descriptor instead.
 func (*GetVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{33}
+	return file_meta_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetVolumeRequest) GetTenant() string {
@@ -2535,7 +2627,7 @@ type GetVolumeReply struct {
 
 func (x *GetVolumeReply) Reset() {
 	*x = GetVolumeReply{}
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2639,7 @@ func (x *GetVolumeReply) String() string {
 func (*GetVolumeReply) ProtoMessage() {}
 
 func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2652,7 @@ func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeReply.ProtoReflect.Descriptor instead.
 func (*GetVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{34}
+	return file_meta_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetVolumeReply) GetVolume() *Volume {
@@ -2582,7 +2674,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2686,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2699,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{35}
+	return file_meta_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListVolumesRequest) GetTenant() string {
@@ -2648,7 +2740,7 @@ type ListVolumesReply struct {
 
 func (x *ListVolumesReply) Reset() {
 	*x = ListVolumesReply{}
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +2752,7 @@ func (x *ListVolumesReply) String() string {
 func (*ListVolumesReply) ProtoMessage() {}
 
 func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +2765,7 @@ func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesReply.ProtoReflect.Descriptor instead.
 func (*ListVolumesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{36}
+	return file_meta_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListVolumesReply) GetVolumes() []*Volume {
@@ -2705,7 +2797,7 @@ type ResizeVolumeRequest struct {
 
 func (x *ResizeVolumeRequest) Reset() {
 	*x = ResizeVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2809,7 @@ func (x *ResizeVolumeRequest) String() string {
 func (*ResizeVolumeRequest) ProtoMessage() {}
 
 func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2822,7 @@ func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{37}
+	return file_meta_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResizeVolumeRequest) GetCommand() uint64 {
@@ -2791,7 +2883,7 @@ type ResizeVolumeReply struct {
 
 func (x *ResizeVolumeReply) Reset() {
 	*x = ResizeVolumeReply{}
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +2895,7 @@ func (x *ResizeVolumeReply) String() string {
 func (*ResizeVolumeReply) ProtoMessage() {}
 
 func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +2908,7 @@ func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeReply.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{38}
+	return file_meta_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ResizeVolumeReply) GetVolume() *Volume {
@@ -2838,7 +2930,7 @@ type RemoveVolumeRequest struct {
 
 func (x *RemoveVolumeRequest) Reset() {
 	*x = RemoveVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2850,7 +2942,7 @@ func (x *RemoveVolumeRequest) String() string {
 func (*RemoveVolumeRequest) ProtoMessage() {}
 
 func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2863,7 +2955,7 @@ func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{39}
+	return file_meta_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RemoveVolumeRequest) GetCommand() uint64 {
@@ -2902,7 +2994,7 @@ type RemoveVolumeReply struct {
 
 func (x *RemoveVolumeReply) Reset() {
 	*x = RemoveVolumeReply{}
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3006,7 @@ func (x *RemoveVolumeReply) String() string {
 func (*RemoveVolumeReply) ProtoMessage() {}
 
 func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3019,7 @@ func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeReply.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{40}
+	return file_meta_proto_rawDescGZIP(), []int{41}
 }
 
 type UndeleteVolumeRequest struct {
@@ -2942,7 +3034,7 @@ type UndeleteVolumeRequest struct {
 
 func (x *UndeleteVolumeRequest) Reset() {
 	*x = UndeleteVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2954,7 +3046,7 @@ func (x *UndeleteVolumeRequest) String() string {
 func (*UndeleteVolumeRequest) ProtoMessage() {}
 
 func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2967,7 +3059,7 @@ func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeRequest.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{41}
+	return file_meta_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UndeleteVolumeRequest) GetCommand() uint64 {
@@ -3007,7 +3099,7 @@ type UndeleteVolumeReply struct {
 
 func (x *UndeleteVolumeReply) Reset() {
 	*x = UndeleteVolumeReply{}
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3019,7 +3111,7 @@ func (x *UndeleteVolumeReply) String() string {
 func (*UndeleteVolumeReply) ProtoMessage() {}
 
 func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3032,7 +3124,7 @@ func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeReply.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{42}
+	return file_meta_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UndeleteVolumeReply) GetVolume() *Volume {
@@ -3053,7 +3145,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3157,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3170,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{43}
+	return file_meta_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Placement) GetDevice() uint64 {
@@ -3119,7 +3211,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3223,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3236,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{44}
+	return file_meta_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Segment) GetId() uint64 {
@@ -3223,7 +3315,7 @@ type ServerAddress struct {
 
 func (x *ServerAddress) Reset() {
 	*x = ServerAddress{}
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3327,7 @@ func (x *ServerAddress) String() string {
 func (*ServerAddress) ProtoMessage() {}
 
 func (x *ServerAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3340,7 @@ func (x *ServerAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerAddress.ProtoReflect.Descriptor instead.
 func (*ServerAddress) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{45}
+	return file_meta_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ServerAddress) GetServer() uint64 {
@@ -3290,7 +3382,7 @@ type Root struct {
 
 func (x *Root) Reset() {
 	*x = Root{}
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3394,7 @@ func (x *Root) String() string {
 func (*Root) ProtoMessage() {}
 
 func (x *Root) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3407,7 @@ func (x *Root) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Root.ProtoReflect.Descriptor instead.
 func (*Root) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{46}
+	return file_meta_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Root) GetNumber() uint64 {
@@ -3350,7 +3442,7 @@ type Cut struct {
 
 func (x *Cut) Reset() {
 	*x = Cut{}
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3362,7 +3454,7 @@ func (x *Cut) String() string {
 func (*Cut) ProtoMessage() {}
 
 func (x *Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3375,7 +3467,7 @@ func (x *Cut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cut.ProtoReflect.Descriptor instead.
 func (*Cut) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{47}
+	return file_meta_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Cut) GetBeforeEpoch() uint64 {
@@ -3403,7 +3495,7 @@ type OpenVolumeRequest struct {
 
 func (x *OpenVolumeRequest) Reset() {
 	*x = OpenVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +3507,7 @@ func (x *OpenVolumeRequest) String() string {
 func (*OpenVolumeRequest) ProtoMessage() {}
 
 func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,7 +3520,7 @@ func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeRequest.ProtoReflect.Descriptor instead.
 func (*OpenVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{48}
+	return file_meta_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *OpenVolumeRequest) GetSession() uint64 {
@@ -3465,7 +3557,7 @@ type OpenVolumeReply struct {
 
 func (x *OpenVolumeReply) Reset() {
 	*x = OpenVolumeReply{}
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3477,7 +3569,7 @@ func (x *OpenVolumeReply) String() string {
 func (*OpenVolumeReply) ProtoMessage() {}
 
 func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3490,7 +3582,7 @@ func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeReply.ProtoReflect.Descriptor instead.
 func (*OpenVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{49}
+	return file_meta_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *OpenVolumeReply) GetVolume() *Volume {
@@ -3542,7 +3634,7 @@ type AcquireLeaseRequest struct {
 
 func (x *AcquireLeaseRequest) Reset() {
 	*x = AcquireLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3646,7 @@ func (x *AcquireLeaseRequest) String() string {
 func (*AcquireLeaseRequest) ProtoMessage() {}
 
 func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3659,7 @@ func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseRequest.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{50}
+	return file_meta_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AcquireLeaseRequest) GetCommand() uint64 {
@@ -3625,7 +3717,7 @@ type AcquireLeaseReply struct {
 
 func (x *AcquireLeaseReply) Reset() {
 	*x = AcquireLeaseReply{}
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3637,7 +3729,7 @@ func (x *AcquireLeaseReply) String() string {
 func (*AcquireLeaseReply) ProtoMessage() {}
 
 func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3650,7 +3742,7 @@ func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseReply.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{51}
+	return file_meta_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AcquireLeaseReply) GetEpoch() uint64 {
@@ -3701,7 +3793,7 @@ type ReleaseLeaseRequest struct {
 
 func (x *ReleaseLeaseRequest) Reset() {
 	*x = ReleaseLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3713,7 +3805,7 @@ func (x *ReleaseLeaseRequest) String() string {
 func (*ReleaseLeaseRequest) ProtoMessage() {}
 
 func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3726,7 +3818,7 @@ func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{52}
+	return file_meta_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReleaseLeaseRequest) GetCommand() uint64 {
@@ -3772,7 +3864,7 @@ type ReleaseLeaseReply struct {
 
 func (x *ReleaseLeaseReply) Reset() {
 	*x = ReleaseLeaseReply{}
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3876,7 @@ func (x *ReleaseLeaseReply) String() string {
 func (*ReleaseLeaseReply) ProtoMessage() {}
 
 func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3889,7 @@ func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseReply.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{53}
+	return file_meta_proto_rawDescGZIP(), []int{54}
 }
 
 type AllocateSegmentsRequest struct {
@@ -3816,7 +3908,7 @@ type AllocateSegmentsRequest struct {
 
 func (x *AllocateSegmentsRequest) Reset() {
 	*x = AllocateSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3920,7 @@ func (x *AllocateSegmentsRequest) String() string {
 func (*AllocateSegmentsRequest) ProtoMessage() {}
 
 func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +3933,7 @@ func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{54}
+	return file_meta_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AllocateSegmentsRequest) GetCommand() uint64 {
@@ -3910,7 +4002,7 @@ type AllocateSegmentsReply struct {
 
 func (x *AllocateSegmentsReply) Reset() {
 	*x = AllocateSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3922,7 +4014,7 @@ func (x *AllocateSegmentsReply) String() string {
 func (*AllocateSegmentsReply) ProtoMessage() {}
 
 func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3935,7 +4027,7 @@ func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsReply.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{55}
+	return file_meta_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AllocateSegmentsReply) GetSegments() []*Segment {
@@ -3964,7 +4056,7 @@ type SealSegmentsRequest struct {
 
 func (x *SealSegmentsRequest) Reset() {
 	*x = SealSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3976,7 +4068,7 @@ func (x *SealSegmentsRequest) String() string {
 func (*SealSegmentsRequest) ProtoMessage() {}
 
 func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3989,7 +4081,7 @@ func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{56}
+	return file_meta_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SealSegmentsRequest) GetCommand() uint64 {
@@ -4028,7 +4120,7 @@ type SealSegmentsReply struct {
 
 func (x *SealSegmentsReply) Reset() {
 	*x = SealSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4040,7 +4132,7 @@ func (x *SealSegmentsReply) String() string {
 func (*SealSegmentsReply) ProtoMessage() {}
 
 func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4053,7 +4145,7 @@ func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsReply.ProtoReflect.Descriptor instead.
 func (*SealSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{57}
+	return file_meta_proto_rawDescGZIP(), []int{58}
 }
 
 type CloseEpochRequest struct {
@@ -4072,7 +4164,7 @@ type CloseEpochRequest struct {
 
 func (x *CloseEpochRequest) Reset() {
 	*x = CloseEpochRequest{}
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4176,7 @@ func (x *CloseEpochRequest) String() string {
 func (*CloseEpochRequest) ProtoMessage() {}
 
 func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4189,7 @@ func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochRequest.ProtoReflect.Descriptor instead.
 func (*CloseEpochRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{58}
+	return file_meta_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CloseEpochRequest) GetCommand() uint64 {
@@ -4164,7 +4256,7 @@ type CloseEpochReply struct {
 
 func (x *CloseEpochReply) Reset() {
 	*x = CloseEpochReply{}
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4176,7 +4268,7 @@ func (x *CloseEpochReply) String() string {
 func (*CloseEpochReply) ProtoMessage() {}
 
 func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4189,7 +4281,7 @@ func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochReply.ProtoReflect.Descriptor instead.
 func (*CloseEpochReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{59}
+	return file_meta_proto_rawDescGZIP(), []int{60}
 }
 
 type RecordRootRequest struct {
@@ -4208,7 +4300,7 @@ type RecordRootRequest struct {
 
 func (x *RecordRootRequest) Reset() {
 	*x = RecordRootRequest{}
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4220,7 +4312,7 @@ func (x *RecordRootRequest) String() string {
 func (*RecordRootRequest) ProtoMessage() {}
 
 func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4233,7 +4325,7 @@ func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootRequest.ProtoReflect.Descriptor instead.
 func (*RecordRootRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{60}
+	return file_meta_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RecordRootRequest) GetCommand() uint64 {
@@ -4294,7 +4386,7 @@ type RecordRootReply struct {
 
 func (x *RecordRootReply) Reset() {
 	*x = RecordRootReply{}
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4306,7 +4398,7 @@ func (x *RecordRootReply) String() string {
 func (*RecordRootReply) ProtoMessage() {}
 
 func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4319,7 +4411,7 @@ func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootReply.ProtoReflect.Descriptor instead.
 func (*RecordRootReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{61}
+	return file_meta_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RecordRootReply) GetRetired() []uint64 {
@@ -4341,7 +4433,7 @@ type RequestMoveRequest struct {
 
 func (x *RequestMoveRequest) Reset() {
 	*x = RequestMoveRequest{}
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4353,7 +4445,7 @@ func (x *RequestMoveRequest) String() string {
 func (*RequestMoveRequest) ProtoMessage() {}
 
 func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4366,7 +4458,7 @@ func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveRequest.ProtoReflect.Descriptor instead.
 func (*RequestMoveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{62}
+	return file_meta_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RequestMoveRequest) GetSession() uint64 {
@@ -4407,7 +4499,7 @@ type RequestMoveReply struct {
 
 func (x *RequestMoveReply) Reset() {
 	*x = RequestMoveReply{}
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4511,7 @@ func (x *RequestMoveReply) String() string {
 func (*RequestMoveReply) ProtoMessage() {}
 
 func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,7 +4524,7 @@ func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveReply.ProtoReflect.Descriptor instead.
 func (*RequestMoveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{63}
+	return file_meta_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RequestMoveReply) GetGranted() bool {
@@ -4458,7 +4550,7 @@ type GetSegmentsRequest struct {
 
 func (x *GetSegmentsRequest) Reset() {
 	*x = GetSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4470,7 +4562,7 @@ func (x *GetSegmentsRequest) String() string {
 func (*GetSegmentsRequest) ProtoMessage() {}
 
 func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4483,7 +4575,7 @@ func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*GetSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{64}
+	return file_meta_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetSegmentsRequest) GetIds() []uint64 {
@@ -4503,7 +4595,7 @@ type GetSegmentsReply struct {
 
 func (x *GetSegmentsReply) Reset() {
 	*x = GetSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4515,7 +4607,7 @@ func (x *GetSegmentsReply) String() string {
 func (*GetSegmentsReply) ProtoMessage() {}
 
 func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4528,7 +4620,7 @@ func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsReply.ProtoReflect.Descriptor instead.
 func (*GetSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{65}
+	return file_meta_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetSegmentsReply) GetSegments() []*Segment {
@@ -4556,7 +4648,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4568,7 +4660,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4581,7 +4673,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{66}
+	return file_meta_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListSegmentsRequest) GetVolume() uint64 {
@@ -4616,7 +4708,7 @@ type ListSegmentsReply struct {
 
 func (x *ListSegmentsReply) Reset() {
 	*x = ListSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4628,7 +4720,7 @@ func (x *ListSegmentsReply) String() string {
 func (*ListSegmentsReply) ProtoMessage() {}
 
 func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4641,7 +4733,7 @@ func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsReply.ProtoReflect.Descriptor instead.
 func (*ListSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{67}
+	return file_meta_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListSegmentsReply) GetSegments() []*Segment {
@@ -4677,7 +4769,7 @@ type ShardReport struct {
 
 func (x *ShardReport) Reset() {
 	*x = ShardReport{}
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4689,7 +4781,7 @@ func (x *ShardReport) String() string {
 func (*ShardReport) ProtoMessage() {}
 
 func (x *ShardReport) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4702,7 +4794,7 @@ func (x *ShardReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShardReport.ProtoReflect.Descriptor instead.
 func (*ShardReport) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{68}
+	return file_meta_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ShardReport) GetShard() *ShardRef {
@@ -4743,7 +4835,7 @@ type ReportShardsRequest struct {
 
 func (x *ReportShardsRequest) Reset() {
 	*x = ReportShardsRequest{}
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +4847,7 @@ func (x *ReportShardsRequest) String() string {
 func (*ReportShardsRequest) ProtoMessage() {}
 
 func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +4860,7 @@ func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsRequest.ProtoReflect.Descriptor instead.
 func (*ReportShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{69}
+	return file_meta_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ReportShardsRequest) GetSession() uint64 {
@@ -4793,7 +4885,7 @@ type ReportShardsReply struct {
 
 func (x *ReportShardsReply) Reset() {
 	*x = ReportShardsReply{}
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4805,7 +4897,7 @@ func (x *ReportShardsReply) String() string {
 func (*ReportShardsReply) ProtoMessage() {}
 
 func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4818,7 +4910,7 @@ func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsReply.ProtoReflect.Descriptor instead.
 func (*ReportShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{70}
+	return file_meta_proto_rawDescGZIP(), []int{71}
 }
 
 type CheckShardsRequest struct {
@@ -4831,7 +4923,7 @@ type CheckShardsRequest struct {
 
 func (x *CheckShardsRequest) Reset() {
 	*x = CheckShardsRequest{}
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4843,7 +4935,7 @@ func (x *CheckShardsRequest) String() string {
 func (*CheckShardsRequest) ProtoMessage() {}
 
 func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4856,7 +4948,7 @@ func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsRequest.ProtoReflect.Descriptor instead.
 func (*CheckShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{71}
+	return file_meta_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CheckShardsRequest) GetServer() uint64 {
@@ -4883,7 +4975,7 @@ type CheckShardsReply struct {
 
 func (x *CheckShardsReply) Reset() {
 	*x = CheckShardsReply{}
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4895,7 +4987,7 @@ func (x *CheckShardsReply) String() string {
 func (*CheckShardsReply) ProtoMessage() {}
 
 func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4908,7 +5000,7 @@ func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsReply.ProtoReflect.Descriptor instead.
 func (*CheckShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{72}
+	return file_meta_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
@@ -4935,7 +5027,7 @@ type ExplainVolumeRequest struct {
 
 func (x *ExplainVolumeRequest) Reset() {
 	*x = ExplainVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5039,7 @@ func (x *ExplainVolumeRequest) String() string {
 func (*ExplainVolumeRequest) ProtoMessage() {}
 
 func (x *ExplainVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5052,7 @@ func (x *ExplainVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ExplainVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{73}
+	return file_meta_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ExplainVolumeRequest) GetTenant() string {
@@ -4989,7 +5081,7 @@ type ExplainVolumeReply struct {
 
 func (x *ExplainVolumeReply) Reset() {
 	*x = ExplainVolumeReply{}
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5001,7 +5093,7 @@ func (x *ExplainVolumeReply) String() string {
 func (*ExplainVolumeReply) ProtoMessage() {}
 
 func (x *ExplainVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5014,7 +5106,7 @@ func (x *ExplainVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVolumeReply.ProtoReflect.Descriptor instead.
 func (*ExplainVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{74}
+	return file_meta_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ExplainVolumeReply) GetVolume() *Volume {
@@ -5056,7 +5148,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5068,7 +5160,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5081,7 +5173,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{75}
+	return file_meta_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Finding) GetBad() bool {
@@ -5117,7 +5209,7 @@ type Blocked struct {
 
 func (x *Blocked) Reset() {
 	*x = Blocked{}
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5129,7 +5221,7 @@ func (x *Blocked) String() string {
 func (*Blocked) ProtoMessage() {}
 
 func (x *Blocked) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5142,7 +5234,7 @@ func (x *Blocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blocked.ProtoReflect.Descriptor instead.
 func (*Blocked) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{76}
+	return file_meta_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Blocked) GetServer() uint64 {
@@ -5187,7 +5279,7 @@ type ReportBlockedRequest struct {
 
 func (x *ReportBlockedRequest) Reset() {
 	*x = ReportBlockedRequest{}
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5199,7 +5291,7 @@ func (x *ReportBlockedRequest) String() string {
 func (*ReportBlockedRequest) ProtoMessage() {}
 
 func (x *ReportBlockedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5212,7 +5304,7 @@ func (x *ReportBlockedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBlockedRequest.ProtoReflect.Descriptor instead.
 func (*ReportBlockedRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{77}
+	return file_meta_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ReportBlockedRequest) GetSession() uint64 {
@@ -5265,7 +5357,7 @@ type ReportBlockedReply struct {
 
 func (x *ReportBlockedReply) Reset() {
 	*x = ReportBlockedReply{}
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5277,7 +5369,7 @@ func (x *ReportBlockedReply) String() string {
 func (*ReportBlockedReply) ProtoMessage() {}
 
 func (x *ReportBlockedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5290,7 +5382,7 @@ func (x *ReportBlockedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBlockedReply.ProtoReflect.Descriptor instead.
 func (*ReportBlockedReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{78}
+	return file_meta_proto_rawDescGZIP(), []int{79}
 }
 
 type BackupRequest struct {
@@ -5301,7 +5393,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5313,7 +5405,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5326,7 +5418,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{79}
+	return file_meta_proto_rawDescGZIP(), []int{80}
 }
 
 type BackupPart struct {
@@ -5338,7 +5430,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5350,7 +5442,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5363,7 +5455,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{80}
+	return file_meta_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *BackupPart) GetData() []byte {
@@ -5381,7 +5473,7 @@ type RebuildStatusRequest struct {
 
 func (x *RebuildStatusRequest) Reset() {
 	*x = RebuildStatusRequest{}
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5393,7 +5485,7 @@ func (x *RebuildStatusRequest) String() string {
 func (*RebuildStatusRequest) ProtoMessage() {}
 
 func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5406,7 +5498,7 @@ func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusRequest.ProtoReflect.Descriptor instead.
 func (*RebuildStatusRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{81}
+	return file_meta_proto_rawDescGZIP(), []int{82}
 }
 
 type RebuildStatusReply struct {
@@ -5434,7 +5526,7 @@ type RebuildStatusReply struct {
 
 func (x *RebuildStatusReply) Reset() {
 	*x = RebuildStatusReply{}
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5538,7 @@ func (x *RebuildStatusReply) String() string {
 func (*RebuildStatusReply) ProtoMessage() {}
 
 func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5459,7 +5551,7 @@ func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusReply.ProtoReflect.Descriptor instead.
 func (*RebuildStatusReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{82}
+	return file_meta_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RebuildStatusReply) GetLostShards() uint64 {
@@ -5593,7 +5685,7 @@ type ChangeDevicesRequest struct {
 
 func (x *ChangeDevicesRequest) Reset() {
 	*x = ChangeDevicesRequest{}
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5605,7 +5697,7 @@ func (x *ChangeDevicesRequest) String() string {
 func (*ChangeDevicesRequest) ProtoMessage() {}
 
 func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5618,7 +5710,7 @@ func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{83}
+	return file_meta_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ChangeDevicesRequest) GetCommand() uint64 {
@@ -5658,7 +5750,7 @@ type ChangeDevicesReply struct {
 
 func (x *ChangeDevicesReply) Reset() {
 	*x = ChangeDevicesReply{}
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5670,7 +5762,7 @@ func (x *ChangeDevicesReply) String() string {
 func (*ChangeDevicesReply) ProtoMessage() {}
 
 func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5683,7 +5775,7 @@ func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesReply.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{84}
+	return file_meta_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ChangeDevicesReply) GetDevices() []uint64 {
@@ -5702,7 +5794,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5714,7 +5806,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5727,7 +5819,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{85}
+	return file_meta_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RemoveServerRequest) GetServer() uint64 {
@@ -5745,7 +5837,7 @@ type RemoveServerReply struct {
 
 func (x *RemoveServerReply) Reset() {
 	*x = RemoveServerReply{}
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5757,7 +5849,7 @@ func (x *RemoveServerReply) String() string {
 func (*RemoveServerReply) ProtoMessage() {}
 
 func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5770,7 +5862,7 @@ func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerReply.ProtoReflect.Descriptor instead.
 func (*RemoveServerReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{86}
+	return file_meta_proto_rawDescGZIP(), []int{87}
 }
 
 type ListEventsRequest struct {
@@ -5783,7 +5875,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5795,7 +5887,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5808,7 +5900,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{87}
+	return file_meta_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListEventsRequest) GetAfter() uint64 {
@@ -5834,7 +5926,7 @@ type ListEventsReply struct {
 
 func (x *ListEventsReply) Reset() {
 	*x = ListEventsReply{}
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5846,7 +5938,7 @@ func (x *ListEventsReply) String() string {
 func (*ListEventsReply) ProtoMessage() {}
 
 func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5859,7 +5951,7 @@ func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsReply.ProtoReflect.Descriptor instead.
 func (*ListEventsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{88}
+	return file_meta_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListEventsReply) GetEvents() []*Event {
@@ -5881,7 +5973,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5893,7 +5985,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5906,7 +5998,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{89}
+	return file_meta_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Event) GetId() uint64 {
@@ -5945,7 +6037,7 @@ type ListClassesRequest struct {
 
 func (x *ListClassesRequest) Reset() {
 	*x = ListClassesRequest{}
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5957,7 +6049,7 @@ func (x *ListClassesRequest) String() string {
 func (*ListClassesRequest) ProtoMessage() {}
 
 func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5970,7 +6062,7 @@ func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesRequest.ProtoReflect.Descriptor instead.
 func (*ListClassesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{90}
+	return file_meta_proto_rawDescGZIP(), []int{91}
 }
 
 type ListClassesReply struct {
@@ -5983,7 +6075,7 @@ type ListClassesReply struct {
 
 func (x *ListClassesReply) Reset() {
 	*x = ListClassesReply{}
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5995,7 +6087,7 @@ func (x *ListClassesReply) String() string {
 func (*ListClassesReply) ProtoMessage() {}
 
 func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6008,7 +6100,7 @@ func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesReply.ProtoReflect.Descriptor instead.
 func (*ListClassesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{91}
+	return file_meta_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ListClassesReply) GetClasses() []*QosClass {
@@ -6036,7 +6128,7 @@ type SetClassRequest struct {
 
 func (x *SetClassRequest) Reset() {
 	*x = SetClassRequest{}
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6048,7 +6140,7 @@ func (x *SetClassRequest) String() string {
 func (*SetClassRequest) ProtoMessage() {}
 
 func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6061,7 +6153,7 @@ func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassRequest.ProtoReflect.Descriptor instead.
 func (*SetClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{92}
+	return file_meta_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SetClassRequest) GetCommand() uint64 {
@@ -6094,7 +6186,7 @@ type SetClassReply struct {
 
 func (x *SetClassReply) Reset() {
 	*x = SetClassReply{}
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6106,7 +6198,7 @@ func (x *SetClassReply) String() string {
 func (*SetClassReply) ProtoMessage() {}
 
 func (x *SetClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6119,7 +6211,7 @@ func (x *SetClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassReply.ProtoReflect.Descriptor instead.
 func (*SetClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{93}
+	return file_meta_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *SetClassReply) GetClass() *QosClass {
@@ -6139,7 +6231,7 @@ type RemoveClassRequest struct {
 
 func (x *RemoveClassRequest) Reset() {
 	*x = RemoveClassRequest{}
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6151,7 +6243,7 @@ func (x *RemoveClassRequest) String() string {
 func (*RemoveClassRequest) ProtoMessage() {}
 
 func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6164,7 +6256,7 @@ func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassRequest.ProtoReflect.Descriptor instead.
 func (*RemoveClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{94}
+	return file_meta_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *RemoveClassRequest) GetCommand() uint64 {
@@ -6189,7 +6281,7 @@ type RemoveClassReply struct {
 
 func (x *RemoveClassReply) Reset() {
 	*x = RemoveClassReply{}
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6201,7 +6293,7 @@ func (x *RemoveClassReply) String() string {
 func (*RemoveClassReply) ProtoMessage() {}
 
 func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6214,7 +6306,7 @@ func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassReply.ProtoReflect.Descriptor instead.
 func (*RemoveClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{95}
+	return file_meta_proto_rawDescGZIP(), []int{96}
 }
 
 type Reservation struct {
@@ -6232,7 +6324,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_meta_proto_msgTypes[96]
+	mi := &file_meta_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6244,7 +6336,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[96]
+	mi := &file_meta_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6257,7 +6349,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{96}
+	return file_meta_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Reservation) GetId() uint64 {
@@ -6320,7 +6412,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_meta_proto_msgTypes[97]
+	mi := &file_meta_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6332,7 +6424,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[97]
+	mi := &file_meta_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6345,7 +6437,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{97}
+	return file_meta_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ReserveRequest) GetCommand() uint64 {
@@ -6383,7 +6475,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_meta_proto_msgTypes[98]
+	mi := &file_meta_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6395,7 +6487,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[98]
+	mi := &file_meta_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6408,7 +6500,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{98}
+	return file_meta_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ReserveReply) GetReservation() *Reservation {
@@ -6464,7 +6556,7 @@ type RenewReservationRequest struct {
 
 func (x *RenewReservationRequest) Reset() {
 	*x = RenewReservationRequest{}
-	mi := &file_meta_proto_msgTypes[99]
+	mi := &file_meta_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6476,7 +6568,7 @@ func (x *RenewReservationRequest) String() string {
 func (*RenewReservationRequest) ProtoMessage() {}
 
 func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[99]
+	mi := &file_meta_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6489,7 +6581,7 @@ func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationRequest.ProtoReflect.Descriptor instead.
 func (*RenewReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{99}
+	return file_meta_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *RenewReservationRequest) GetCommand() uint64 {
@@ -6522,7 +6614,7 @@ type RenewReservationReply struct {
 
 func (x *RenewReservationReply) Reset() {
 	*x = RenewReservationReply{}
-	mi := &file_meta_proto_msgTypes[100]
+	mi := &file_meta_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6534,7 +6626,7 @@ func (x *RenewReservationReply) String() string {
 func (*RenewReservationReply) ProtoMessage() {}
 
 func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[100]
+	mi := &file_meta_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6547,7 +6639,7 @@ func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationReply.ProtoReflect.Descriptor instead.
 func (*RenewReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{100}
+	return file_meta_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *RenewReservationReply) GetReservation() *Reservation {
@@ -6567,7 +6659,7 @@ type EndReservationRequest struct {
 
 func (x *EndReservationRequest) Reset() {
 	*x = EndReservationRequest{}
-	mi := &file_meta_proto_msgTypes[101]
+	mi := &file_meta_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6579,7 +6671,7 @@ func (x *EndReservationRequest) String() string {
 func (*EndReservationRequest) ProtoMessage() {}
 
 func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[101]
+	mi := &file_meta_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6592,7 +6684,7 @@ func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationRequest.ProtoReflect.Descriptor instead.
 func (*EndReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{101}
+	return file_meta_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *EndReservationRequest) GetCommand() uint64 {
@@ -6617,7 +6709,7 @@ type EndReservationReply struct {
 
 func (x *EndReservationReply) Reset() {
 	*x = EndReservationReply{}
-	mi := &file_meta_proto_msgTypes[102]
+	mi := &file_meta_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6629,7 +6721,7 @@ func (x *EndReservationReply) String() string {
 func (*EndReservationReply) ProtoMessage() {}
 
 func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[102]
+	mi := &file_meta_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6642,7 +6734,7 @@ func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationReply.ProtoReflect.Descriptor instead.
 func (*EndReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{102}
+	return file_meta_proto_rawDescGZIP(), []int{103}
 }
 
 type ListReservationsRequest struct {
@@ -6654,7 +6746,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_meta_proto_msgTypes[103]
+	mi := &file_meta_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6666,7 +6758,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[103]
+	mi := &file_meta_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6679,7 +6771,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{103}
+	return file_meta_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListReservationsRequest) GetJob() string {
@@ -6701,7 +6793,7 @@ type ListReservationsReply struct {
 
 func (x *ListReservationsReply) Reset() {
 	*x = ListReservationsReply{}
-	mi := &file_meta_proto_msgTypes[104]
+	mi := &file_meta_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6713,7 +6805,7 @@ func (x *ListReservationsReply) String() string {
 func (*ListReservationsReply) ProtoMessage() {}
 
 func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[104]
+	mi := &file_meta_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6726,7 +6818,7 @@ func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsReply.ProtoReflect.Descriptor instead.
 func (*ListReservationsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{104}
+	return file_meta_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ListReservationsReply) GetReservations() []*Reservation {
@@ -6813,7 +6905,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x0eAddMemberReply\"/\n" +
 	"\x13RemoveMemberRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x13\n" +
-	"\x11RemoveMemberReply\"\xdf\x01\n" +
+	"\x11RemoveMemberReply\"\xf3\x01\n" +
 	"\x06Device\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12\x1f\n" +
@@ -6824,7 +6916,8 @@ const file_meta_proto_rawDesc = "" +
 	"\x0ereserved_bytes\x18\x05 \x01(\x04R\rreservedBytes\x12 \n" +
 	"\vincarnation\x18\x06 \x01(\x04R\vincarnation\x12\x12\n" +
 	"\x04path\x18\a \x01(\tR\x04path\x12\x14\n" +
-	"\x05state\x18\b \x01(\tR\x05state\"\x8a\x02\n" +
+	"\x05state\x18\b \x01(\tR\x05state\x12\x12\n" +
+	"\x04note\x18\t \x01(\tR\x04note\"\x8a\x02\n" +
 	"\x06Server\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12!\n" +
@@ -6846,7 +6939,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x13RegisterServerReply\x12\x12\n" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\x04R\x06server\x12+\n" +
-	"\adevices\x18\x03 \x03(\v2\x11.strake.v1.DeviceR\adevices\"\xe5\x01\n" +
+	"\adevices\x18\x03 \x03(\v2\x11.strake.v1.DeviceR\adevices\"\x88\x02\n" +
 	"\x10HeartbeatRequest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x12+\n" +
 	"\adevices\x18\x02 \x03(\v2\x11.strake.v1.DeviceR\adevices\x12\x1f\n" +
@@ -6855,14 +6948,21 @@ const file_meta_proto_rawDesc = "" +
 	"\ademands\x18\x04 \x03(\v2\x16.strake.v1.ClassDemandR\ademands\x129\n" +
 	"\n" +
 	"capacities\x18\x05 \x03(\v2\x19.strake.v1.DeviceCapacityR\n" +
-	"capacities\"\xb0\x01\n" +
+	"capacities\x12!\n" +
+	"\fdata_address\x18\x06 \x01(\tR\vdataAddress\"\xe4\x01\n" +
 	"\x0eHeartbeatReply\x12\x1f\n" +
 	"\vinterval_ms\x18\x01 \x01(\rR\n" +
 	"intervalMs\x12\x1f\n" +
 	"\vqos_version\x18\x02 \x01(\x04R\n" +
 	"qosVersion\x12-\n" +
 	"\aclasses\x18\x03 \x03(\v2\x13.strake.v1.QosClassR\aclasses\x12-\n" +
-	"\x06shares\x18\x04 \x03(\v2\x15.strake.v1.ClassShareR\x06shares\".\n" +
+	"\x06shares\x18\x04 \x03(\v2\x15.strake.v1.ClassShareR\x06shares\x122\n" +
+	"\arefused\x18\x05 \x03(\v2\x18.strake.v1.RefusedDeviceR\arefused\"i\n" +
+	"\rRefusedDevice\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x12\n" +
+	"\x04hint\x18\x04 \x01(\tR\x04hint\".\n" +
 	"\x04Rate\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x10\n" +
 	"\x03ops\x18\x02 \x01(\x03R\x03ops\"\x8d\x01\n" +
@@ -7332,7 +7432,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
 var file_meta_proto_goTypes = []any{
 	(SessionEvent_Kind)(0),           // 0: strake.v1.SessionEvent.Kind
 	(ChangeDevicesRequest_Change)(0), // 1: strake.v1.ChangeDevicesRequest.Change
@@ -7351,99 +7451,100 @@ var file_meta_proto_goTypes = []any{
 	(*RegisterServerReply)(nil),      // 14: strake.v1.RegisterServerReply
 	(*HeartbeatRequest)(nil),         // 15: strake.v1.HeartbeatRequest
 	(*HeartbeatReply)(nil),           // 16: strake.v1.HeartbeatReply
-	(*Rate)(nil),                     // 17: strake.v1.Rate
-	(*ClassDemand)(nil),              // 18: strake.v1.ClassDemand
-	(*ClassShare)(nil),               // 19: strake.v1.ClassShare
-	(*DeviceCapacity)(nil),           // 20: strake.v1.DeviceCapacity
-	(*QosClass)(nil),                 // 21: strake.v1.QosClass
-	(*ListServersRequest)(nil),       // 22: strake.v1.ListServersRequest
-	(*ListServersReply)(nil),         // 23: strake.v1.ListServersReply
-	(*OpenSessionRequest)(nil),       // 24: strake.v1.OpenSessionRequest
-	(*OpenSessionReply)(nil),         // 25: strake.v1.OpenSessionReply
-	(*KeepSessionRequest)(nil),       // 26: strake.v1.KeepSessionRequest
-	(*SessionEvent)(nil),             // 27: strake.v1.SessionEvent
-	(*KeepSessionReply)(nil),         // 28: strake.v1.KeepSessionReply
-	(*CloseSessionRequest)(nil),      // 29: strake.v1.CloseSessionRequest
-	(*CloseSessionReply)(nil),        // 30: strake.v1.CloseSessionReply
-	(*Volume)(nil),                   // 31: strake.v1.Volume
-	(*Loss)(nil),                     // 32: strake.v1.Loss
-	(*CreateVolumeRequest)(nil),      // 33: strake.v1.CreateVolumeRequest
-	(*CreateVolumeReply)(nil),        // 34: strake.v1.CreateVolumeReply
-	(*GetVolumeRequest)(nil),         // 35: strake.v1.GetVolumeRequest
-	(*GetVolumeReply)(nil),           // 36: strake.v1.GetVolumeReply
-	(*ListVolumesRequest)(nil),       // 37: strake.v1.ListVolumesRequest
-	(*ListVolumesReply)(nil),         // 38: strake.v1.ListVolumesReply
-	(*ResizeVolumeRequest)(nil),      // 39: strake.v1.ResizeVolumeRequest
-	(*ResizeVolumeReply)(nil),        // 40: strake.v1.ResizeVolumeReply
-	(*RemoveVolumeRequest)(nil),      // 41: strake.v1.RemoveVolumeRequest
-	(*RemoveVolumeReply)(nil),        // 42: strake.v1.RemoveVolumeReply
-	(*UndeleteVolumeRequest)(nil),    // 43: strake.v1.UndeleteVolumeRequest
-	(*UndeleteVolumeReply)(nil),      // 44: strake.v1.UndeleteVolumeReply
-	(*Placement)(nil),                // 45: strake.v1.Placement
-	(*Segment)(nil),                  // 46: strake.v1.Segment
-	(*ServerAddress)(nil),            // 47: strake.v1.ServerAddress
-	(*Root)(nil),                     // 48: strake.v1.Root
-	(*Cut)(nil),                      // 49: strake.v1.Cut
-	(*OpenVolumeRequest)(nil),        // 50: strake.v1.OpenVolumeRequest
-	(*OpenVolumeReply)(nil),          // 51: strake.v1.OpenVolumeReply
-	(*AcquireLeaseRequest)(nil),      // 52: strake.v1.AcquireLeaseRequest
-	(*AcquireLeaseReply)(nil),        // 53: strake.v1.AcquireLeaseReply
-	(*ReleaseLeaseRequest)(nil),      // 54: strake.v1.ReleaseLeaseRequest
-	(*ReleaseLeaseReply)(nil),        // 55: strake.v1.ReleaseLeaseReply
-	(*AllocateSegmentsRequest)(nil),  // 56: strake.v1.AllocateSegmentsRequest
-	(*AllocateSegmentsReply)(nil),    // 57: strake.v1.AllocateSegmentsReply
-	(*SealSegmentsRequest)(nil),      // 58: strake.v1.SealSegmentsRequest
-	(*SealSegmentsReply)(nil),        // 59: strake.v1.SealSegmentsReply
-	(*CloseEpochRequest)(nil),        // 60: strake.v1.CloseEpochRequest
-	(*CloseEpochReply)(nil),          // 61: strake.v1.CloseEpochReply
-	(*RecordRootRequest)(nil),        // 62: strake.v1.RecordRootRequest
-	(*RecordRootReply)(nil),          // 63: strake.v1.RecordRootReply
-	(*RequestMoveRequest)(nil),       // 64: strake.v1.RequestMoveRequest
-	(*RequestMoveReply)(nil),         // 65: strake.v1.RequestMoveReply
-	(*GetSegmentsRequest)(nil),       // 66: strake.v1.GetSegmentsRequest
-	(*GetSegmentsReply)(nil),         // 67: strake.v1.GetSegmentsReply
-	(*ListSegmentsRequest)(nil),      // 68: strake.v1.ListSegmentsRequest
-	(*ListSegmentsReply)(nil),        // 69: strake.v1.ListSegmentsReply
-	(*ShardReport)(nil),              // 70: strake.v1.ShardReport
-	(*ReportShardsRequest)(nil),      // 71: strake.v1.ReportShardsRequest
-	(*ReportShardsReply)(nil),        // 72: strake.v1.ReportShardsReply
-	(*CheckShardsRequest)(nil),       // 73: strake.v1.CheckShardsRequest
-	(*CheckShardsReply)(nil),         // 74: strake.v1.CheckShardsReply
-	(*ExplainVolumeRequest)(nil),     // 75: strake.v1.ExplainVolumeRequest
-	(*ExplainVolumeReply)(nil),       // 76: strake.v1.ExplainVolumeReply
-	(*Finding)(nil),                  // 77: strake.v1.Finding
-	(*Blocked)(nil),                  // 78: strake.v1.Blocked
-	(*ReportBlockedRequest)(nil),     // 79: strake.v1.ReportBlockedRequest
-	(*ReportBlockedReply)(nil),       // 80: strake.v1.ReportBlockedReply
-	(*BackupRequest)(nil),            // 81: strake.v1.BackupRequest
-	(*BackupPart)(nil),               // 82: strake.v1.BackupPart
-	(*RebuildStatusRequest)(nil),     // 83: strake.v1.RebuildStatusRequest
-	(*RebuildStatusReply)(nil),       // 84: strake.v1.RebuildStatusReply
-	(*ChangeDevicesRequest)(nil),     // 85: strake.v1.ChangeDevicesRequest
-	(*ChangeDevicesReply)(nil),       // 86: strake.v1.ChangeDevicesReply
-	(*RemoveServerRequest)(nil),      // 87: strake.v1.RemoveServerRequest
-	(*RemoveServerReply)(nil),        // 88: strake.v1.RemoveServerReply
-	(*ListEventsRequest)(nil),        // 89: strake.v1.ListEventsRequest
-	(*ListEventsReply)(nil),          // 90: strake.v1.ListEventsReply
-	(*Event)(nil),                    // 91: strake.v1.Event
-	(*ListClassesRequest)(nil),       // 92: strake.v1.ListClassesRequest
-	(*ListClassesReply)(nil),         // 93: strake.v1.ListClassesReply
-	(*SetClassRequest)(nil),          // 94: strake.v1.SetClassRequest
-	(*SetClassReply)(nil),            // 95: strake.v1.SetClassReply
-	(*RemoveClassRequest)(nil),       // 96: strake.v1.RemoveClassRequest
-	(*RemoveClassReply)(nil),         // 97: strake.v1.RemoveClassReply
-	(*Reservation)(nil),              // 98: strake.v1.Reservation
-	(*ReserveRequest)(nil),           // 99: strake.v1.ReserveRequest
-	(*ReserveReply)(nil),             // 100: strake.v1.ReserveReply
-	(*RenewReservationRequest)(nil),  // 101: strake.v1.RenewReservationRequest
-	(*RenewReservationReply)(nil),    // 102: strake.v1.RenewReservationReply
-	(*EndReservationRequest)(nil),    // 103: strake.v1.EndReservationRequest
-	(*EndReservationReply)(nil),      // 104: strake.v1.EndReservationReply
-	(*ListReservationsRequest)(nil),  // 105: strake.v1.ListReservationsRequest
-	(*ListReservationsReply)(nil),    // 106: strake.v1.ListReservationsReply
-	(*Geometry)(nil),                 // 107: strake.v1.Geometry
-	(*Seal)(nil),                     // 108: strake.v1.Seal
-	(*ShardRef)(nil),                 // 109: strake.v1.ShardRef
+	(*RefusedDevice)(nil),            // 17: strake.v1.RefusedDevice
+	(*Rate)(nil),                     // 18: strake.v1.Rate
+	(*ClassDemand)(nil),              // 19: strake.v1.ClassDemand
+	(*ClassShare)(nil),               // 20: strake.v1.ClassShare
+	(*DeviceCapacity)(nil),           // 21: strake.v1.DeviceCapacity
+	(*QosClass)(nil),                 // 22: strake.v1.QosClass
+	(*ListServersRequest)(nil),       // 23: strake.v1.ListServersRequest
+	(*ListServersReply)(nil),         // 24: strake.v1.ListServersReply
+	(*OpenSessionRequest)(nil),       // 25: strake.v1.OpenSessionRequest
+	(*OpenSessionReply)(nil),         // 26: strake.v1.OpenSessionReply
+	(*KeepSessionRequest)(nil),       // 27: strake.v1.KeepSessionRequest
+	(*SessionEvent)(nil),             // 28: strake.v1.SessionEvent
+	(*KeepSessionReply)(nil),         // 29: strake.v1.KeepSessionReply
+	(*CloseSessionRequest)(nil),      // 30: strake.v1.CloseSessionRequest
+	(*CloseSessionReply)(nil),        // 31: strake.v1.CloseSessionReply
+	(*Volume)(nil),                   // 32: strake.v1.Volume
+	(*Loss)(nil),                     // 33: strake.v1.Loss
+	(*CreateVolumeRequest)(nil),      // 34: strake.v1.CreateVolumeRequest
+	(*CreateVolumeReply)(nil),        // 35: strake.v1.CreateVolumeReply
+	(*GetVolumeRequest)(nil),         // 36: strake.v1.GetVolumeRequest
+	(*GetVolumeReply)(nil),           // 37: strake.v1.GetVolumeReply
+	(*ListVolumesRequest)(nil),       // 38: strake.v1.ListVolumesRequest
+	(*ListVolumesReply)(nil),         // 39: strake.v1.ListVolumesReply
+	(*ResizeVolumeRequest)(nil),      // 40: strake.v1.ResizeVolumeRequest
+	(*ResizeVolumeReply)(nil),        // 41: strake.v1.ResizeVolumeReply
+	(*RemoveVolumeRequest)(nil),      // 42: strake.v1.RemoveVolumeRequest
+	(*RemoveVolumeReply)(nil),        // 43: strake.v1.RemoveVolumeReply
+	(*UndeleteVolumeRequest)(nil),    // 44: strake.v1.UndeleteVolumeRequest
+	(*UndeleteVolumeReply)(nil),      // 45: strake.v1.UndeleteVolumeReply
+	(*Placement)(nil),                // 46: strake.v1.Placement
+	(*Segment)(nil),                  // 47: strake.v1.Segment
+	(*ServerAddress)(nil),            // 48: strake.v1.ServerAddress
+	(*Root)(nil),                     // 49: strake.v1.Root
+	(*Cut)(nil),                      // 50: strake.v1.Cut
+	(*OpenVolumeRequest)(nil),        // 51: strake.v1.OpenVolumeRequest
+	(*OpenVolumeReply)(nil),          // 52: strake.v1.OpenVolumeReply
+	(*AcquireLeaseRequest)(nil),      // 53: strake.v1.AcquireLeaseRequest
+	(*AcquireLeaseReply)(nil),        // 54: strake.v1.AcquireLeaseReply
+	(*ReleaseLeaseRequest)(nil),      // 55: strake.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseReply)(nil),        // 56: strake.v1.ReleaseLeaseReply
+	(*AllocateSegmentsRequest)(nil),  // 57: strake.v1.AllocateSegmentsRequest
+	(*AllocateSegmentsReply)(nil),    // 58: strake.v1.AllocateSegmentsReply
+	(*SealSegmentsRequest)(nil),      // 59: strake.v1.SealSegmentsRequest
+	(*SealSegmentsReply)(nil),        // 60: strake.v1.SealSegmentsReply
+	(*CloseEpochRequest)(nil),        // 61: strake.v1.CloseEpochRequest
+	(*CloseEpochReply)(nil),          // 62: strake.v1.CloseEpochReply
+	(*RecordRootRequest)(nil),        // 63: strake.v1.RecordRootRequest
+	(*RecordRootReply)(nil),          // 64: strake.v1.RecordRootReply
+	(*RequestMoveRequest)(nil),       // 65: strake.v1.RequestMoveRequest
+	(*RequestMoveReply)(nil),         // 66: strake.v1.RequestMoveReply
+	(*GetSegmentsRequest)(nil),       // 67: strake.v1.GetSegmentsRequest
+	(*GetSegmentsReply)(nil),         // 68: strake.v1.GetSegmentsReply
+	(*ListSegmentsRequest)(nil),      // 69: strake.v1.ListSegmentsRequest
+	(*ListSegmentsReply)(nil),        // 70: strake.v1.ListSegmentsReply
+	(*ShardReport)(nil),              // 71: strake.v1.ShardReport
+	(*ReportShardsRequest)(nil),      // 72: strake.v1.ReportShardsRequest
+	(*ReportShardsReply)(nil),        // 73: strake.v1.ReportShardsReply
+	(*CheckShardsRequest)(nil),       // 74: strake.v1.CheckShardsRequest
+	(*CheckShardsReply)(nil),         // 75: strake.v1.CheckShardsReply
+	(*ExplainVolumeRequest)(nil),     // 76: strake.v1.ExplainVolumeRequest
+	(*ExplainVolumeReply)(nil),       // 77: strake.v1.ExplainVolumeReply
+	(*Finding)(nil),                  // 78: strake.v1.Finding
+	(*Blocked)(nil),                  // 79: strake.v1.Blocked
+	(*ReportBlockedRequest)(nil),     // 80: strake.v1.ReportBlockedRequest
+	(*ReportBlockedReply)(nil),       // 81: strake.v1.ReportBlockedReply
+	(*BackupRequest)(nil),            // 82: strake.v1.BackupRequest
+	(*BackupPart)(nil),               // 83: strake.v1.BackupPart
+	(*RebuildStatusRequest)(nil),     // 84: strake.v1.RebuildStatusRequest
+	(*RebuildStatusReply)(nil),       // 85: strake.v1.RebuildStatusReply
+	(*ChangeDevicesRequest)(nil),     // 86: strake.v1.ChangeDevicesRequest
+	(*ChangeDevicesReply)(nil),       // 87: strake.v1.ChangeDevicesReply
+	(*RemoveServerRequest)(nil),      // 88: strake.v1.RemoveServerRequest
+	(*RemoveServerReply)(nil),        // 89: strake.v1.RemoveServerReply
+	(*ListEventsRequest)(nil),        // 90: strake.v1.ListEventsRequest
+	(*ListEventsReply)(nil),          // 91: strake.v1.ListEventsReply
+	(*Event)(nil),                    // 92: strake.v1.Event
+	(*ListClassesRequest)(nil),       // 93: strake.v1.ListClassesRequest
+	(*ListClassesReply)(nil),         // 94: strake.v1.ListClassesReply
+	(*SetClassRequest)(nil),          // 95: strake.v1.SetClassRequest
+	(*SetClassReply)(nil),            // 96: strake.v1.SetClassReply
+	(*RemoveClassRequest)(nil),       // 97: strake.v1.RemoveClassRequest
+	(*RemoveClassReply)(nil),         // 98: strake.v1.RemoveClassReply
+	(*Reservation)(nil),              // 99: strake.v1.Reservation
+	(*ReserveRequest)(nil),           // 100: strake.v1.ReserveRequest
+	(*ReserveReply)(nil),             // 101: strake.v1.ReserveReply
+	(*RenewReservationRequest)(nil),  // 102: strake.v1.RenewReservationRequest
+	(*RenewReservationReply)(nil),    // 103: strake.v1.RenewReservationReply
+	(*EndReservationRequest)(nil),    // 104: strake.v1.EndReservationRequest
+	(*EndReservationReply)(nil),      // 105: strake.v1.EndReservationReply
+	(*ListReservationsRequest)(nil),  // 106: strake.v1.ListReservationsRequest
+	(*ListReservationsReply)(nil),    // 107: strake.v1.ListReservationsReply
+	(*Geometry)(nil),                 // 108: strake.v1.Geometry
+	(*Seal)(nil),                     // 109: strake.v1.Seal
+	(*ShardRef)(nil),                 // 110: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
 	6,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
@@ -7451,160 +7552,161 @@ var file_meta_proto_depIdxs = []int32{
 	11,  // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
 	11,  // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
 	11,  // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
-	18,  // 5: strake.v1.HeartbeatRequest.demands:type_name -> strake.v1.ClassDemand
-	20,  // 6: strake.v1.HeartbeatRequest.capacities:type_name -> strake.v1.DeviceCapacity
-	21,  // 7: strake.v1.HeartbeatReply.classes:type_name -> strake.v1.QosClass
-	19,  // 8: strake.v1.HeartbeatReply.shares:type_name -> strake.v1.ClassShare
-	17,  // 9: strake.v1.ClassDemand.wanted:type_name -> strake.v1.Rate
-	17,  // 10: strake.v1.ClassDemand.served:type_name -> strake.v1.Rate
-	17,  // 11: strake.v1.ClassShare.reservation:type_name -> strake.v1.Rate
-	17,  // 12: strake.v1.ClassShare.limit:type_name -> strake.v1.Rate
-	17,  // 13: strake.v1.DeviceCapacity.rate:type_name -> strake.v1.Rate
-	17,  // 14: strake.v1.QosClass.reservation:type_name -> strake.v1.Rate
-	17,  // 15: strake.v1.QosClass.limit:type_name -> strake.v1.Rate
-	12,  // 16: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
-	0,   // 17: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
-	27,  // 18: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	107, // 19: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
-	32,  // 20: strake.v1.Volume.losses:type_name -> strake.v1.Loss
-	107, // 21: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
-	31,  // 22: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
-	31,  // 23: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
-	31,  // 24: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
-	31,  // 25: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
-	31,  // 26: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	107, // 27: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
-	45,  // 28: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	108, // 29: strake.v1.Segment.seal:type_name -> strake.v1.Seal
-	31,  // 30: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
-	48,  // 31: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
-	49,  // 32: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
-	46,  // 33: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
-	47,  // 34: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
-	51,  // 35: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
-	46,  // 36: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
-	47,  // 37: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	108, // 38: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	108, // 39: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
-	48,  // 40: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	108, // 41: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
-	46,  // 42: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
-	47,  // 43: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	46,  // 44: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
-	47,  // 45: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	109, // 46: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
-	70,  // 47: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
-	109, // 48: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
-	109, // 49: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	109, // 50: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
-	31,  // 51: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
-	77,  // 52: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
-	78,  // 53: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
-	1,   // 54: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	91,  // 55: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	21,  // 56: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
-	21,  // 57: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
-	21,  // 58: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
-	17,  // 59: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
-	17,  // 60: strake.v1.Reservation.served:type_name -> strake.v1.Rate
-	98,  // 61: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
-	98,  // 62: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
-	17,  // 63: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
-	17,  // 64: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
-	17,  // 65: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
-	98,  // 66: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
-	98,  // 67: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
-	17,  // 68: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
-	20,  // 69: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
-	2,   // 70: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	4,   // 71: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	7,   // 72: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	9,   // 73: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	13,  // 74: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	15,  // 75: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	22,  // 76: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	24,  // 77: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	26,  // 78: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	29,  // 79: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	33,  // 80: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	35,  // 81: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	37,  // 82: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	39,  // 83: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	41,  // 84: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	43,  // 85: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	50,  // 86: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	52,  // 87: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	54,  // 88: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	56,  // 89: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	58,  // 90: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	60,  // 91: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	62,  // 92: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	64,  // 93: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	66,  // 94: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	68,  // 95: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	71,  // 96: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	73,  // 97: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	83,  // 98: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	85,  // 99: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	87,  // 100: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	89,  // 101: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	92,  // 102: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
-	94,  // 103: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
-	96,  // 104: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
-	99,  // 105: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
-	101, // 106: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
-	103, // 107: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
-	105, // 108: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
-	75,  // 109: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
-	79,  // 110: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
-	81,  // 111: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
-	3,   // 112: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	5,   // 113: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	8,   // 114: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	10,  // 115: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	14,  // 116: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	16,  // 117: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	23,  // 118: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	25,  // 119: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	28,  // 120: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	30,  // 121: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	34,  // 122: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	36,  // 123: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	38,  // 124: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	40,  // 125: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	42,  // 126: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	44,  // 127: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	51,  // 128: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	53,  // 129: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	55,  // 130: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	57,  // 131: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	59,  // 132: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	61,  // 133: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	63,  // 134: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	65,  // 135: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	67,  // 136: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	69,  // 137: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	72,  // 138: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	74,  // 139: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	84,  // 140: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	86,  // 141: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	88,  // 142: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	90,  // 143: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	93,  // 144: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
-	95,  // 145: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
-	97,  // 146: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
-	100, // 147: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
-	102, // 148: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
-	104, // 149: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
-	106, // 150: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
-	76,  // 151: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
-	80,  // 152: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
-	82,  // 153: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
-	112, // [112:154] is the sub-list for method output_type
-	70,  // [70:112] is the sub-list for method input_type
-	70,  // [70:70] is the sub-list for extension type_name
-	70,  // [70:70] is the sub-list for extension extendee
-	0,   // [0:70] is the sub-list for field type_name
+	19,  // 5: strake.v1.HeartbeatRequest.demands:type_name -> strake.v1.ClassDemand
+	21,  // 6: strake.v1.HeartbeatRequest.capacities:type_name -> strake.v1.DeviceCapacity
+	22,  // 7: strake.v1.HeartbeatReply.classes:type_name -> strake.v1.QosClass
+	20,  // 8: strake.v1.HeartbeatReply.shares:type_name -> strake.v1.ClassShare
+	17,  // 9: strake.v1.HeartbeatReply.refused:type_name -> strake.v1.RefusedDevice
+	18,  // 10: strake.v1.ClassDemand.wanted:type_name -> strake.v1.Rate
+	18,  // 11: strake.v1.ClassDemand.served:type_name -> strake.v1.Rate
+	18,  // 12: strake.v1.ClassShare.reservation:type_name -> strake.v1.Rate
+	18,  // 13: strake.v1.ClassShare.limit:type_name -> strake.v1.Rate
+	18,  // 14: strake.v1.DeviceCapacity.rate:type_name -> strake.v1.Rate
+	18,  // 15: strake.v1.QosClass.reservation:type_name -> strake.v1.Rate
+	18,  // 16: strake.v1.QosClass.limit:type_name -> strake.v1.Rate
+	12,  // 17: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
+	0,   // 18: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
+	28,  // 19: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
+	108, // 20: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	33,  // 21: strake.v1.Volume.losses:type_name -> strake.v1.Loss
+	108, // 22: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	32,  // 23: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
+	32,  // 24: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
+	32,  // 25: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
+	32,  // 26: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
+	32,  // 27: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
+	108, // 28: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	46,  // 29: strake.v1.Segment.placements:type_name -> strake.v1.Placement
+	109, // 30: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	32,  // 31: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
+	49,  // 32: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
+	50,  // 33: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
+	47,  // 34: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
+	48,  // 35: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
+	52,  // 36: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
+	47,  // 37: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
+	48,  // 38: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	109, // 39: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	109, // 40: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	49,  // 41: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
+	109, // 42: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	47,  // 43: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
+	48,  // 44: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	47,  // 45: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
+	48,  // 46: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	110, // 47: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	71,  // 48: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
+	110, // 49: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	110, // 50: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	110, // 51: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	32,  // 52: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
+	78,  // 53: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
+	79,  // 54: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
+	1,   // 55: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	92,  // 56: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	22,  // 57: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
+	22,  // 58: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
+	22,  // 59: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
+	18,  // 60: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
+	18,  // 61: strake.v1.Reservation.served:type_name -> strake.v1.Rate
+	99,  // 62: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
+	99,  // 63: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
+	18,  // 64: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
+	18,  // 65: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
+	18,  // 66: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
+	99,  // 67: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
+	99,  // 68: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
+	18,  // 69: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
+	21,  // 70: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
+	2,   // 71: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	4,   // 72: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	7,   // 73: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	9,   // 74: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	13,  // 75: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	15,  // 76: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	23,  // 77: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	25,  // 78: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	27,  // 79: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	30,  // 80: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	34,  // 81: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	36,  // 82: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	38,  // 83: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	40,  // 84: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	42,  // 85: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	44,  // 86: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	51,  // 87: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	53,  // 88: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	55,  // 89: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	57,  // 90: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	59,  // 91: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	61,  // 92: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	63,  // 93: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	65,  // 94: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	67,  // 95: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	69,  // 96: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	72,  // 97: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	74,  // 98: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	84,  // 99: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	86,  // 100: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	88,  // 101: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	90,  // 102: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	93,  // 103: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	95,  // 104: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	97,  // 105: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	100, // 106: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	102, // 107: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	104, // 108: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	106, // 109: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	76,  // 110: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
+	80,  // 111: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
+	82,  // 112: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
+	3,   // 113: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	5,   // 114: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	8,   // 115: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	10,  // 116: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	14,  // 117: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	16,  // 118: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	24,  // 119: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	26,  // 120: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	29,  // 121: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	31,  // 122: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	35,  // 123: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	37,  // 124: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	39,  // 125: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	41,  // 126: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	43,  // 127: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	45,  // 128: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	52,  // 129: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	54,  // 130: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	56,  // 131: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	58,  // 132: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	60,  // 133: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	62,  // 134: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	64,  // 135: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	66,  // 136: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	68,  // 137: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	70,  // 138: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	73,  // 139: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	75,  // 140: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	85,  // 141: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	87,  // 142: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	89,  // 143: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	91,  // 144: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	94,  // 145: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	96,  // 146: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	98,  // 147: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	101, // 148: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	103, // 149: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	105, // 150: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	107, // 151: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	77,  // 152: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
+	81,  // 153: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
+	83,  // 154: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
+	113, // [113:155] is the sub-list for method output_type
+	71,  // [71:113] is the sub-list for method input_type
+	71,  // [71:71] is the sub-list for extension type_name
+	71,  // [71:71] is the sub-list for extension extendee
+	0,   // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -7619,7 +7721,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   105,
+			NumMessages:   106,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

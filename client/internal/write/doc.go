@@ -34,7 +34,8 @@
 //
 // Segments. One is open; a second one, up to four, when for 20 ms all places in
 // flight of the open ones were taken while a full stripe was pending. Spares are
-// asked for ahead: what ten seconds of the last minute's rate take, 2 to 64,
+// asked for ahead: what the next ten seconds take at the rate of the last ten or
+// of the last minute, whichever is more, 2 to 64,
 // from the first write on. Spares on servers that failed in the last 10 s are
 // not used, and are given back (sealed empty) once others are there.
 //

@@ -49,3 +49,21 @@ func TestRateForgetsAfterAMinute(t *testing.T) {
 		t.Fatalf("after a pause: %d", got)
 	}
 }
+
+func TestRateOfAYoungOrFasterWriterIsItsLatest(t *testing.T) {
+	var r rate
+	r.add(5*time.Minute, 30<<20)
+	if got := r.tenSeconds(5*time.Minute + 100*time.Millisecond); got != 300<<20 {
+		t.Fatalf("ten seconds of 30 MiB in the first: %d", got)
+	}
+	r = rate{}
+	for i := range 50 {
+		r.add(time.Duration(i)*time.Second, 1<<20)
+	}
+	for i := range 10 {
+		r.add(time.Duration(50+i)*time.Second, 7<<20)
+	}
+	if got := r.tenSeconds(59 * time.Second); got != 70<<20 {
+		t.Fatalf("ten seconds of 7 MiB/s after slower ones: %d", got)
+	}
+}

@@ -19,7 +19,8 @@ func (c *Core) stock(now time.Duration) {
 		count = 1
 	}
 	if !c.mapped && !c.releasing && c.ordSubmit > 0 {
-		healthy, want := c.healthySpares(now), c.wantSpares(now)
+		healthy, ahead := c.healthySpares(now)
+		want := c.wantSpares(now, healthy, ahead)
 		count += max(0, want-healthy)
 		if healthy >= want || len(c.spares)+count > MaxSpare {
 			c.giveBack(now)
@@ -36,20 +37,26 @@ func (c *Core) stock(now time.Duration) {
 	c.do(Action{Kind: Allocate, Allocation: c.allocation})
 }
 
-// wantSpares is what ten seconds of the last minute's rate take, within bounds.
-func (c *Core) wantSpares(now time.Duration) int {
-	length := max(c.lastLength, layout.FirstShardLength)
-	n := (c.rate.tenSeconds(now) + length - 1) / length
-	return int(min(max(n, MinSpare), MaxSpare))
+// wantSpares is how many spares hold ten seconds of writing, within bounds, when
+// those that are there hold so much ahead.
+func (c *Core) wantSpares(now time.Duration, healthy int, ahead layout.ShardOffset) int {
+	n, length := healthy, max(c.lastLength, layout.FirstShardLength)
+	for lacking := c.rate.tenSeconds(now) - ahead; lacking > 0 && n < MaxSpare; n++ {
+		length = min(2*length, layout.MaxShardLength) // the next is twice as long; where it isn't, more are asked for then
+		lacking -= length
+	}
+	return min(max(n, MinSpare), MaxSpare)
 }
 
-func (c *Core) healthySpares(now time.Duration) (n int) {
+// healthySpares counts the spares that can be used, and their length.
+func (c *Core) healthySpares(now time.Duration) (n int, length layout.ShardOffset) {
 	for _, s := range c.spares {
 		if s.healthy(now) {
 			n++
+			length += s.pub.Length
 		}
 	}
-	return n
+	return n, length
 }
 
 // giveBack seals spares on servers to be avoided, empty: others are there.
