@@ -56,6 +56,7 @@ type DeviceInfo struct {
 	UsedBytes     uint64 `json:"used_bytes"`
 	ReservedBytes uint64 `json:"reserved_bytes"`
 	Incarnation   uint64 `json:"incarnation"`
+	Note          string `json:"note,omitempty"` // what is odd about it: a copy of it that still runs
 }
 
 // Status describes the cell.
@@ -98,7 +99,7 @@ func (c *Cell) Servers(ctx context.Context) ([]ServerInfo, error) {
 			State: s.State, SilentMs: s.SilentMs, Version: s.Version}
 		for _, d := range s.Devices {
 			info.Devices = append(info.Devices, DeviceInfo{d.Id, uuidText(d.Uuid), d.Path, d.State,
-				d.TotalBytes, d.UsedBytes, d.ReservedBytes, d.Incarnation})
+				d.TotalBytes, d.UsedBytes, d.ReservedBytes, d.Incarnation, d.Note})
 		}
 		list = append(list, info)
 	}

@@ -152,7 +152,7 @@ func fileBlocks(t *testing.T, path string) uint64 {
 	return n
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func statusText(w io.Writer, s client.CellStatus) {
 }
 
 func (a *app) serverCommand() *cobra.Command {
-	return group("server", "chunk servers", a.serverList())
+	return group("server", "chunk servers", a.serverList(), a.serverDrain(), a.serverUndrain(), a.serverRemove())
 }
 
 func (a *app) serverList() *cobra.Command {
@@ -96,4 +96,11 @@ func serverTable(w io.Writer, list []client.ServerInfo) {
 		}
 	}
 	table(w, []string{"ID", "ADDRESS", "DOMAIN", "STATE", "DEVICE", "STATE", "USED", "RESERVED", "TOTAL", "PATH"}, rows)
+	for _, s := range list {
+		for _, d := range s.Devices {
+			if d.Note != "" {
+				fmt.Fprintf(w, "\n! %s\n", d.Note)
+			}
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"strake/chunkd"
 	"strake/client"
 	"strake/internal/dial"
+	"strake/internal/layout"
 	"strake/internal/tls"
 	"strake/meta"
 	"strake/meta/server"
@@ -26,7 +28,8 @@ import (
 
 // upkeepCell is a cell in this process whose chunk servers come and go.
 type upkeepCell struct {
-	t       *testing.T
+	t       testing.TB
+	emulate string
 	meta    *meta.Server
 	address string
 	dirs    []string
@@ -37,6 +40,12 @@ type upkeepCell struct {
 
 func newUpkeepCell(t *testing.T, n int) *upkeepCell {
 	t.Helper()
+	return startUpkeepCell(t, n, "")
+}
+
+// startUpkeepCell starts a cell; emulate shapes each device, empty: none.
+func startUpkeepCell(t testing.TB, n int, emulate string) *upkeepCell {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(testLines{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
@@ -45,7 +54,7 @@ func newUpkeepCell(t *testing.T, n int) *upkeepCell {
 	m, err := meta.Start(t.Context(), meta.Config{Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "meta"), Logger: log,
 		ShardLength: 4 << 20, RebuildAfter: 500 * time.Millisecond, Timing: server.Timing{ServerSilence: time.Second, Control: 50 * time.Millisecond}})
 	must(t, err)
-	c := &upkeepCell{t: t, meta: m, address: m.Addr().String(), chunkds: make([]*chunkd.Server, n)}
+	c := &upkeepCell{t: t, emulate: emulate, meta: m, address: m.Addr().String(), chunkds: make([]*chunkd.Server, n)}
 	t.Cleanup(func() {
 		var group errgroup.Group
 		for _, s := range c.chunkds {
@@ -72,7 +81,7 @@ func newUpkeepCell(t *testing.T, n int) *upkeepCell {
 
 func (c *upkeepCell) up(i int, log *slog.Logger) (err error) {
 	c.chunkds[i], err = chunkd.Start(c.t.Context(), chunkd.Config{Cell: c.address, Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Domain: fmt.Sprintf("z/r/h%d", i),
-		Devices: []string{c.dirs[i]}, Recoverer: c.janitor, Logger: log.With("at", i+1), Upkeep: chunkd.Upkeep{SweepEvery: 300 * time.Millisecond}})
+		Devices: []string{c.dirs[i]}, Emulate: c.emulate, Recoverer: c.janitor, Logger: log.With("at", i+1), Upkeep: chunkd.Upkeep{SweepEvery: 300 * time.Millisecond}})
 	return err
 }
 
@@ -242,8 +251,60 @@ func TestRedundancyComesBack(t *testing.T) {
 	c.check("v", content)
 }
 
+// TestUpkeepVerbs drains a server, takes it back, scrubs, and gives a device up.
+func TestUpkeepVerbs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: a cell drains a server and gives a device up; without -short it runs")
+	}
+	c := newUpkeepCell(t, 7)
+	content := c.filled("v", 4<<20)
+	verb := func(want int, args ...string) string {
+		t.Helper()
+		out, bad, code := run(append(args, "--cell", c.address, "-o", "json")...)
+		if code != want {
+			t.Fatalf("%v: exit %d, want %d: %s%s", args, code, want, out, bad)
+		}
+		return out + bad
+	}
+	verb(0, "server", "drain", "2")
+	c.eventually("server 2 is empty", func() string {
+		r, _ := c.status()
+		if c.devices("draining") == 1 && r.MovingShards == 0 && r.Running == 0 && len(c.files(c.at(2))) == 0 {
+			return ""
+		}
+		return r.String()
+	})
+	if out := verb(1, "server", "drain", "3"); !strings.Contains(out, "frozen") || !strings.Contains(out, "v") {
+		t.Errorf("a drain that leaves 5 servers for 4+2: %s", out)
+	}
+	verb(0, "server", "undrain", "2")
+	if out := verb(1, "server", "rm", "2", "--yes"); !strings.Contains(out, "busy") {
+		t.Errorf("rm of a server that is up: %s", out)
+	}
+	verb(1, "device", "replace", "3") // wants --yes
+	verb(0, "device", "replace", "3", "--yes")
+	c.whole("after device 3", 1)
+	c.check("v", content)
+	verb(0, "scrub", "start", "--deep")
+	c.eventually("every device was scrubbed", func() string {
+		out := verb(0, "scrub", "status")
+		if strings.Count(out, `"cycles": 1`) == 7 {
+			return ""
+		}
+		return out
+	})
+	if out := verb(0, "rebuild", "status"); !strings.Contains(out, `"lost_shards": 0`) {
+		t.Errorf("rebuild status: %s", out)
+	}
+}
+
+// at is the index of the server with an id.
+func (c *upkeepCell) at(id layout.ServerID) int {
+	return slices.IndexFunc(c.chunkds, func(s *chunkd.Server) bool { return s != nil && s.ID() == id })
+}
+
 // testLines sends log lines to the test.
-type testLines struct{ t *testing.T }
+type testLines struct{ t testing.TB }
 
 func (w testLines) Write(p []byte) (int, error) {
 	if w.t.Context().Err() == nil {

@@ -5,7 +5,8 @@ package ctl
 // compares the table with the command tree.
 var verbs = []string{
 	"dev", "meta serve", "meta add", "meta rm", "chunkd serve",
-	"status", "health", "cell ls", "server ls",
+	"status", "health", "cell ls", "server ls", "server drain", "server undrain", "server rm",
+	"device replace", "rebuild status", "scrub start", "scrub status",
 	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
 	"volume import", "volume export",
 	"class ls", "class show", "class set", "class add", "class rm",
