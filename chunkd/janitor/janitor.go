@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"strake/chunkd/format"
 	"strake/chunkd/sched"
 	"strake/chunkd/store"
@@ -23,7 +25,7 @@ import (
 type Store interface {
 	Superblock() format.Superblock
 	Create(spec store.ShardSpec) error
-	Fill(ref frame.ShardRef, units []store.Unit) error
+	Fill(ref frame.ShardRef, units []store.Unit, turns store.Turns) error
 	Mend(ref frame.ShardRef, last layout.Seq, seal stripe.ShardSeal) error
 	Delete(ref frame.ShardRef) error
 	Discard(ref frame.ShardRef) error
@@ -181,23 +183,62 @@ func (d *Device) turn(ctx context.Context, write bool, n int, work func() error)
 	return err
 }
 
+// readsAtOnce is how many quanta of a read are on their way: with one, a device
+// whose quanta are short would be idle from the end of one to the begin of the next.
+const readsAtOnce = 2
+
 // read fills buf from a shard, each quantum in a turn of its own, so that others
 // get theirs in between.
 func (d *Device) read(ctx context.Context, ref frame.ShardRef, at layout.ShardOffset, buf []byte) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
 	for part := false; len(buf) > 0; part = true {
 		n := min(len(buf), d.Sched.Quantum(false))
-		tag, err := background(false, n), error(nil)
+		tag, piece, from := background(false, n), buf[:n], at
 		tag.Part = part
-		bad := d.Sched.Do(ctx, tag, func() {
-			_, err = d.Store.Read(ref, []frame.ReadRange{{Offset: at, Length: uint32(n)}}, buf[:n])
-		})
-		if bad != nil || err != nil {
+		one := func() (err error) {
+			bad := d.Sched.Do(ctx, tag, func() {
+				_, err = d.Store.Read(ref, []frame.ReadRange{{Offset: from, Length: uint32(n)}}, piece)
+			})
 			return cmp.Or(bad, err)
 		}
 		at, buf = at+layout.ShardOffset(n), buf[n:]
+		if n < sched.Quantum {
+			group.Go(one)
+		} else if err := one(); err != nil {
+			return cmp.Or(group.Wait(), err)
+		}
 	}
-	return nil
+	return group.Wait()
 }
+
+// fillTurns are a device's, as the store sees them, for the bytes of one Fill: one
+// piece after the other.
+type fillTurns struct {
+	dev  *Device
+	do   func(tag sched.Tag, work func()) error // waits as long as the task lasts
+	part bool
+}
+
+func (d *Device) turns(ctx context.Context) *fillTurns {
+	return &fillTurns{dev: d, do: func(tag sched.Tag, work func()) error { return d.Sched.Do(ctx, tag, work) }}
+}
+
+// Piece implements store.Turns.
+func (t *fillTurns) Piece() int { return t.dev.Sched.Quantum(true) }
+
+// Turn implements store.Turns.
+func (t *fillTurns) Turn(n int, work func() error) (err error) {
+	tag := background(true, n)
+	tag.Part, t.part = t.part, true
+	if bad := t.do(tag, func() { err = work() }); bad != nil {
+		return bad
+	}
+	return err
+}
+
+// Wait implements store.Turns: nothing is under way.
+func (t *fillTurns) Wait() error { return nil }
 
 func background(write bool, n int) sched.Tag {
 	return sched.Tag{Class: layout.ClassBackground, Tenant: 1, Write: write, Bytes: n}
