@@ -107,7 +107,10 @@ func (c *conn) readSmall(r *request, n int, out *batch) {
 // of memory to the batch. Nothing of it is sent before all is read, since a reply
 // can't be taken back.
 func (c *conn) readPieces(r *request, n int, out *batch) {
-	err := c.fillPieces(r, out)
+	sent, err := c.filePieces(r)
+	if !sent && err == nil {
+		err = c.fillPieces(r, out)
+	}
 	out.owed += int64(n)
 	var meta []byte
 	if err == nil {
@@ -115,9 +118,7 @@ func (c *conn) readPieces(r *request, n int, out *batch) {
 	}
 	r.served()
 	if err != nil {
-		for _, p := range r.pieces {
-			c.srv.pool.put(p.buf)
-		}
+		c.dropPieces(r)
 		out.addError(&r.reply, err)
 	} else {
 		c.count(r, n, false)
