@@ -4,14 +4,15 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"strake/internal/layout"
 )
 
 const (
-	// smallestBuffer is the least size, in bytes, that is kept for reuse: new
-	// memory is dear by its page faults, and small writes have few.
-	smallestBuffer = 64 << 10
+	// smallestBuffer is the least size, in bytes, of what is kept for reuse.
+	smallestBuffer = layout.BlockSize
 	// bufferClasses are the sizes kept: each twice the one before, up to maxPiece.
-	bufferClasses = 9
+	bufferClasses = 13
 )
 
 // buffers keeps the memory of payloads for reuse. Safe for concurrent use.
@@ -22,7 +23,7 @@ type buffers [bufferClasses]sync.Pool
 // late copies too; reads that copy from it.
 type buffer struct {
 	whole []byte
-	home  *sync.Pool // nil: not kept
+	home  *sync.Pool // nil: too large to be kept
 	refs  atomic.Int32
 }
 
@@ -31,7 +32,7 @@ func (p *buffers) get(n int) *buffer {
 	class := max(0, bits.Len(uint(max(n, 1)-1))-bits.Len(smallestBuffer-1))
 	var b *buffer
 	switch {
-	case n < smallestBuffer || class >= bufferClasses:
+	case class >= bufferClasses:
 		b = &buffer{whole: make([]byte, n)}
 	default:
 		if b, _ = p[class].Get().(*buffer); b == nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strake/client/internal/read"
@@ -22,11 +23,14 @@ type fetcher struct {
 	segments []*segment   // of the pieces, as they were placed when last asked
 	calls    []*shardCall // by request ID
 	under    int          // calls not handed over yet
-	timer    *time.Timer  // the earliest time that a call is late
+	watched  int          // its place in the watch's list
+	lateAt   atomic.Int64 // the earliest time that a call is late, of the watch; 0: none
+	late     atomic.Bool  // that time has come
 	gone     error        // the metadata service knows a segment no more
 	failed   error
 	over     bool
 	degraded bool
+	hedged   bool
 	whole    []byte // for decoding into a buffer in pieces
 
 	mu    sync.Mutex
@@ -34,22 +38,21 @@ type fetcher struct {
 	wake  chan struct{} // one slot
 }
 
-var fetchers = sync.Pool{New: func() any {
-	f := &fetcher{wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	f.timer.Stop()
-	return f
-}}
+var fetchers = sync.Pool{New: func() any { return &fetcher{wake: make(chan struct{}, 1)} }}
 
 // fetch reads extents from the shards into bufs; lost units are decoded. Silent
 // servers are gone around; if that is not enough they are asked all the same.
 func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error {
 	f := fetchers.Get().(*fetcher)
 	f.v, f.bufs = v, bufs
+	watch := &v.cell.shards.watch
+	watch.add(f)
 	around, err := f.run(ctx, pieces, true)
 	if around && errs.KindOf(err) == errs.Unavailable && ctx.Err() == nil {
 		f.reset()
 		_, err = f.run(ctx, pieces, false)
 	}
+	watch.remove(f)
 	f.reset()
 	f.v, f.bufs, f.whole = nil, nil, nil
 	fetchers.Put(f)
@@ -57,15 +60,19 @@ func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error 
 }
 
 func (f *fetcher) reset() {
-	f.gone, f.failed, f.over, f.degraded = nil, nil, false, false
+	f.gone, f.failed, f.over, f.degraded, f.hedged = nil, nil, false, false, false
 	f.pieces = f.pieces[:0]
 	clear(f.segments)
 	f.segments = f.segments[:0]
-	f.timer.Stop()
+	f.lateAt.Store(0)
+	f.late.Store(false)
 }
 
 // run reads the pieces; around tells whether some shards were not to be asked.
 func (f *fetcher) run(ctx context.Context, pieces []readPiece, avoid bool) (around bool, err error) {
+	if err := f.v.cell.shards.pace.inTime(ctx); err != nil {
+		return false, err
+	}
 	for _, p := range pieces {
 		s, err := f.locate(ctx, p.Place.Segment)
 		if err != nil {
@@ -113,17 +120,21 @@ func (f *fetcher) segment(id layout.SegmentID) *segment {
 
 // wait waits for the next event and deals with it.
 func (f *fetcher) wait(ctx context.Context) {
-	select {
-	case <-f.wake:
-	case <-f.timer.C:
-		f.tellLate(ctx)
-		return
-	case <-ctx.Done():
-		f.act(ctx, f.op.Abort(errs.As(ctx.Err(), errs.KindOf(ctx.Err()), "wait for the shards")))
-		return
+	if end := ctx.Done(); end == nil {
+		<-f.wake
+	} else {
+		select {
+		case <-f.wake:
+		case <-end:
+			f.act(ctx, f.op.Abort(errs.As(ctx.Err(), errs.KindOf(ctx.Err()), "wait for the shards")))
+			return
+		}
 	}
 	for c := f.take(); c != nil && !f.over; c = f.take() {
 		f.replied(ctx, c)
+	}
+	if !f.over && f.late.Swap(false) {
+		f.tellLate(ctx)
 	}
 }
 
@@ -150,7 +161,9 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	now := time.Now()
 	switch pace := f.v.cell.shards.pace; {
 	case kind == errs.OK:
-		pace.got(c.to.server, c.req.Bytes(), now.Sub(c.sentAt), now)
+		if pace.got(c.to.server, c.req.Bytes(), now.Sub(c.sentAt), c.Reply.Queue, now) {
+			f.probe(c)
+		}
 	case kind == errs.Overloaded && c.tries < overloadedTries:
 		c.tries++
 		f.again(ctx, c)
@@ -185,16 +198,20 @@ func (f *fetcher) tellLate(ctx context.Context) {
 			continue
 		}
 		if fresh {
-			shards.probe(c.to, c.body.Shard, c.body.Ranges[0])
+			f.probe(c)
 		}
 		c.late = true
+		if !f.hedged {
+			f.hedged = true
+			f.v.stats.hedged.Add(1)
+		}
 		f.act(ctx, f.op.Late(id))
 	}
-	f.setTimer()
+	f.setLate()
 }
 
-// setTimer sets the timer to the next call that may become late.
-func (f *fetcher) setTimer() {
+// setLate tells the watch of the next call that may become late.
+func (f *fetcher) setLate() {
 	var next time.Time
 	for _, c := range f.calls {
 		if c != nil && !c.answered && !c.canceled && !c.late && (next.IsZero() || c.lateAt.Before(next)) {
@@ -202,10 +219,18 @@ func (f *fetcher) setTimer() {
 		}
 	}
 	if next.IsZero() {
-		f.timer.Stop()
+		f.lateAt.Store(0)
 		return
 	}
-	f.timer.Reset(time.Until(next))
+	f.lateAt.Store(f.v.cell.shards.watch.at(next))
+}
+
+// nudge wakes the reading goroutine.
+func (f *fetcher) nudge() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
 }
 
 // act does what the read's step machine says. Actions are valid until the next
@@ -232,7 +257,7 @@ func (f *fetcher) act(ctx context.Context, actions []read.Action) {
 		}
 	}
 	if sent {
-		f.setTimer()
+		f.setLate()
 	}
 	for _, a := range later {
 		if f.over {

@@ -107,7 +107,7 @@ func (m *mapper) act(a *write.Action) (j job, ok bool) {
 	case write.Cut:
 		m.cuts = append(m.cuts, a.Stripe)
 	case write.Retry:
-		return job{kind: a.Kind, core: m.w.maps, stripe: a.Stripe, shards: a.Shards, parts: m.gather(a.Stripe)}, true
+		return m.stripeJob(a.Kind, a.Stripe, a.Shards), true
 	case write.SendSync, write.Allocate, write.SealSegment, write.RequestMove:
 		return job{kind: a.Kind, core: m.w.maps, sync: a.Sync, allocation: a.Allocation, seal: a.Seal, server: a.Server}, true
 	case write.Flushed:
@@ -180,7 +180,7 @@ func (m *mapper) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = m.w.flush().Wait(ctx); err == nil {
+	if err = m.w.flush(newCompletion(), true).Wait(ctx); err == nil {
 		if err = m.writePages(ctx, c); err == nil {
 			err = m.record(ctx, c)
 		}
@@ -243,16 +243,14 @@ func (m *mapper) step(c *extent.Checkpoint) ([]extent.PageRef, error) {
 	jobs := m.jobs
 	if err == nil { // else some stripe may lack its pages, and all is aborted
 		for _, s := range m.cuts {
-			jobs = append(jobs, job{kind: write.Cut, core: m.w.maps, stripe: s, shards: s.Header.Participants(), parts: m.gather(s)})
+			jobs = append(jobs, m.stripeJob(write.Cut, s, s.Header.Participants()))
 		}
 		m.sent = append(m.sent, m.cuts...)
 	}
 	m.cuts, m.jobs = nil, nil
 	jobs = m.w.take(jobs)
 	v.mu.Unlock()
-	for _, j := range jobs {
-		m.w.perform(j)
-	}
+	m.w.performAll(jobs)
 	return need, err
 }
 
@@ -292,17 +290,18 @@ func (m *mapper) fill(p extent.PageWrite) {
 	}
 }
 
-// gather lists a map stripe's payload: its pages, and zeros between them.
-func (m *mapper) gather(s *write.Stripe) (parts [][]byte) {
+// stripeJob is the job to send a map stripe: its pages, and zeros between them.
+func (m *mapper) stripeJob(kind write.Kind, s *write.Stripe, shards layout.Mask) job {
+	f := m.w.newFlight(m.w.maps, kind, s, shards)
 	at := layout.BlockCount(0)
 	for _, p := range s.Pieces {
 		if p.At > at {
-			parts = append(parts, make([]byte, (p.At-at).Bytes()))
+			f.parts = append(f.parts, make([]byte, (p.At-at).Bytes()))
 		}
-		parts = append(parts, m.pages[p.Write].Data)
+		f.parts = append(f.parts, m.pages[p.Write].Data)
 		at = p.At + p.Blocks
 	}
-	return parts
+	return job{kind: kind, flight: f}
 }
 
 // record has the root recorded. Its outcome must be known, so the call is
@@ -333,7 +332,7 @@ func (m *mapper) record(ctx context.Context, c *extent.Checkpoint) error {
 	m.w.maps.Recorded(m.w.now(), err)
 	jobs := m.w.take(nil)
 	m.v.mu.Unlock()
-	m.w.jobs.push(jobs)
+	m.w.dispatch(jobs)
 	return err
 }
 
@@ -355,8 +354,9 @@ func (m *mapper) await(ctx context.Context, until func() bool) error {
 	m.v.mu.Lock()
 	for {
 		ok := until()
-		jobs := m.w.take(nil)
-		m.w.jobs.push(jobs)
+		for _, j := range m.w.take(nil) {
+			m.w.jobs.push(j)
+		}
 		var err error
 		switch {
 		case m.aborted != nil:

@@ -16,6 +16,7 @@ type payload struct {
 	uncut uint32            // blocks of r that are in no stripe yet
 	left  layout.BlockCount // blocks of data whose stripes are not flushed yet
 	done  bool              // the write is done: nobody waits for it any more
+	over  *Completion       // to be finished then
 }
 
 // fail gives up what is not cut of a write. What is cut stays a part of the log.
@@ -29,9 +30,9 @@ func (p *payload) fail() {
 // overlay holds the writes that the extent map does not show yet, oldest first.
 // Reads look here before the map. Stripes are cut, and applied to the map, in
 // the order of the writes, so entries leave at the front.
-type overlay struct{ writes []*payload }
+type overlay struct{ writes fifo[*payload] }
 
-func (o *overlay) push(p *payload) { o.writes = append(o.writes, p) }
+func (o *overlay) push(p *payload) { o.writes.push(p) }
 
 // applied tells that the map now shows a stripe: its ranges are those of the
 // oldest writes here, joined where one continues the other. A write that was
@@ -59,30 +60,23 @@ func (o *overlay) applied(s *write.Stripe) {
 // take counts up to n blocks of the oldest write as cut: the one that the first
 // piece names, or the first of that kind.
 func (o *overlay) take(kind stripe.RangeKind, pieces []write.Piece, n uint32) uint32 {
-	p := o.writes[0]
+	p := *o.writes.at(0)
 	for p.r.Kind != kind || kind == stripe.Write && p.id != pieces[0].Write {
-		o.pop()
-		p = o.writes[0]
+		o.writes.pop()
+		p = *o.writes.at(0)
 	}
 	n = min(n, p.uncut)
 	if p.uncut -= n; p.uncut == 0 {
-		o.pop()
+		o.writes.pop()
 	}
 	return n
 }
 
-func (o *overlay) pop() {
-	o.writes[0] = nil
-	o.writes = o.writes[1:]
-}
-
 // drop takes a write out that will not be cut any further: it failed.
 func (o *overlay) drop(p *payload) {
-	for i, w := range o.writes {
-		if w == p {
-			copy(o.writes[i:], o.writes[i+1:])
-			o.writes[len(o.writes)-1] = nil
-			o.writes = o.writes[:len(o.writes)-1]
+	for i := range o.writes.len() {
+		if *o.writes.at(i) == p {
+			o.writes.remove(i)
 			return
 		}
 	}
@@ -91,8 +85,8 @@ func (o *overlay) drop(p *payload) {
 // each visits the pending writes that overlap a range, newest first, with the
 // part that does.
 func (o *overlay) each(r layout.Range, visit func(p *payload, part layout.Range)) {
-	for i := len(o.writes) - 1; i >= 0; i-- {
-		p := o.writes[i]
+	for i := o.writes.len() - 1; i >= 0; i-- {
+		p := *o.writes.at(i)
 		lo, hi := max(r.Start, p.r.Start), min(r.End(), p.r.Start+layout.BlockNumber(p.r.Count))
 		if lo < hi {
 			visit(p, layout.Range{Start: lo, Count: layout.BlockCount(hi - lo)})

@@ -46,16 +46,16 @@ func TestWritesLeaveTheOverlayAsTheyAreCut(t *testing.T) {
 		o.push(p)
 	}
 	o.applied(cutOf([3]int{1, 0, 4}, [3]int{2, 4, 1}))
-	if len(o.writes) != 4 || o.writes[0].id != 2 || o.writes[0].uncut != 3 {
-		t.Fatalf("after the first stripe: %d writes, the front %+v", len(o.writes), o.writes[0])
+	if o.writes.len() != 4 || (*o.writes.at(0)).id != 2 || (*o.writes.at(0)).uncut != 3 {
+		t.Fatalf("after the first stripe: %d writes, the front %+v", o.writes.len(), (*o.writes.at(0)))
 	}
 	o.applied(cutOf([3]int{2, 5, 3}, [3]int{0, 8, 2}, [3]int{0, 10, 2}))
-	if len(o.writes) != 1 || o.writes[0].id != 5 {
-		t.Fatalf("after the second stripe: %d writes", len(o.writes))
+	if o.writes.len() != 1 || (*o.writes.at(0)).id != 5 {
+		t.Fatalf("after the second stripe: %d writes", o.writes.len())
 	}
 	o.applied(cutOf([3]int{5, 0, 1}))
-	if len(o.writes) != 0 {
-		t.Fatalf("%d writes are left", len(o.writes))
+	if o.writes.len() != 0 {
+		t.Fatalf("%d writes are left", o.writes.len())
 	}
 }
 
@@ -73,8 +73,8 @@ func TestAWriteRefusedInPartDoesNotHoldUpLaterOnes(t *testing.T) {
 			id = 0
 		}
 		o.applied(cutOf([3]int{id, int(next.r.Start), 3}))
-		if len(o.writes) != 0 {
-			t.Errorf("%s: %d writes are left", name, len(o.writes))
+		if o.writes.len() != 0 {
+			t.Errorf("%s: %d writes are left", name, o.writes.len())
 		}
 		refused.fail()
 		o.drop(refused)

@@ -1,11 +1,13 @@
 package client
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 )
 
@@ -16,35 +18,62 @@ const (
 	maxLate = 250 * time.Millisecond
 	// newLate is that time for a server of which little is known.
 	newLate = 100 * time.Millisecond
-	// lateTimes is how many times a server's recent p99 that is.
+	// lateTimes is how many times a server's recent p99 that is, and slowTimes how
+	// many times the others'.
 	lateTimes = 3
+	slowTimes = 6
 	// largeRead is from how many bytes on a read counts as a large one.
 	largeRead = 64 << 10
 	// hedgePart of all requests may be asked for twice, and maxHedges at once
 	// after a quiet time.
 	hedgePart = 20
 	maxHedges = 8
+	// busyQueue is how long requests wait in the other servers, on average, when
+	// they are too busy to be asked twice.
+	busyQueue = 2 * time.Millisecond
+	// limpStreak slow answers in a row, each of at least minLimp, and a server
+	// limps; soundStreak quick ones to probes and it does no more.
+	limpStreak  = 8
+	soundStreak = 3
+	minLimp     = 10 * time.Millisecond
 )
 
-// pace knows how fast each chunk server answers reads, and which one is silent.
-// A request that takes a few times the recent p99 of its kind is late. If the
-// server answered others since, the read may ask other shards within a budget,
-// so that hedges do not feed an overload. If it answered nothing since, no
-// budget is asked: the server is suspect then, later reads go around it, and a
-// probe finds out when it answers again. Safe for concurrent use.
+// pace knows how fast each chunk server answers reads, and which one is silent or
+// limps. A request that takes a few times the recent p99 of its kind, of its
+// server or of the others, is late. If the server answered others since, the read
+// may ask other shards within a budget, and not while the other servers are busy,
+// so that hedges do not feed an overload. If it answered nothing since, no budget
+// is asked: the server is suspect then. It also is when its answers take much
+// longer than the others' time after time. Later reads go around a suspect
+// server, and a probe finds out when it is sound again: extra reads are that
+// server's share. Safe for concurrent use.
 type pace struct {
 	suspects atomic.Int32 // so that a read need not lock when there is none
 
 	mu      sync.Mutex
-	servers map[layout.ServerID]*serverPace // guarded by mu
-	budget  int                             // guarded by mu: hedges times hedgePart
+	servers map[layout.ServerID]*serverPace // guarded by mu, as is all below
+	budget  int                             // hedges times hedgePart
+	slow    [2]slowness                     // by kind
 }
+
+// slowness is what counts as slow, worked out now and then. Guarded by pace.mu.
+type slowness struct {
+	age  int // requests since it was worked out
+	p99  time.Duration
+	fast time.Duration // what the fastest server seldom beats
+}
+
+// slowAge is after how many requests slowness is worked out again.
+const slowAge = 256
 
 // serverPace is guarded by pace.mu.
 type serverPace struct {
-	small, large quantile
-	answered     time.Time // when the latest answer came
-	suspect      bool
+	kinds    [2]quantile // small and large reads
+	queue    time.Duration
+	answered time.Time // when the latest answer came
+	suspect  bool
+	limps    bool // suspect for its slowness, not for its silence
+	streak   int  // slow answers in a row; of one that limps, quick ones to probes
 }
 
 func newPace() *pace { return &pace{servers: map[layout.ServerID]*serverPace{}} }
@@ -59,11 +88,32 @@ func (p *pace) of(id layout.ServerID) *serverPace {
 	return s
 }
 
-func (s *serverPace) kind(bytes int) *quantile {
+func kindOf(bytes int) int {
 	if bytes >= largeRead {
-		return &s.large
+		return 1
 	}
-	return &s.small
+	return 0
+}
+
+// slowness gives what is slow for a kind: the median of the servers' p99. mu is held.
+func (p *pace) slowness(kind int) *slowness {
+	s := &p.slow[kind]
+	if s.age--; s.age > 0 {
+		return s
+	}
+	var p99, fast [16]time.Duration
+	many, few := p99[:0], fast[:0]
+	for _, server := range p.servers {
+		if at := server.kinds[kind].get(); at > 0 && !server.suspect && len(many) < len(p99) {
+			many, few = append(many, at), append(few, server.kinds[kind].fast)
+		}
+	}
+	*s = slowness{age: slowAge}
+	if len(many) > 1 {
+		slices.Sort(many)
+		s.p99, s.fast = many[(len(many)-1)/2], slices.Min(few)
+	}
+	return s
 }
 
 // sent counts a request and tells how long its answer may take.
@@ -71,38 +121,113 @@ func (p *pace) sent(id layout.ServerID, bytes int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.budget = min(p.budget+1, maxHedges*hedgePart)
-	p99 := p.of(id).kind(bytes).get()
-	if p99 == 0 {
+	kind := kindOf(bytes)
+	late := lateTimes * p.of(id).kinds[kind].get()
+	if others := slowTimes * p.slowness(kind).p99; others > 0 && (late == 0 || others < late) {
+		late = others
+	}
+	if late == 0 {
 		return newLate
 	}
-	return min(max(lateTimes*p99, minLate), maxLate)
+	return min(max(late, minLate), maxLate)
 }
 
-// got notes an answer.
-func (p *pace) got(id layout.ServerID, bytes int, took time.Duration, now time.Time) {
+// inTime refuses a read whose deadline leaves less than what the quickest read
+// takes at the very least.
+func (p *pace) inTime(ctx context.Context) error {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	least := p.slowness(0).fast
+	p.mu.Unlock()
+	if left := time.Until(end); left < least {
+		return errs.New(errs.Deadline, "read from the shards", "%v are left, a read takes %v at least", max(left, 0), least)
+	}
+	return nil
+}
+
+// got notes an answer; queue is how long it waited in the server. fresh tells that
+// the server became suspect by it: it is to be probed.
+func (p *pace) got(id layout.ServerID, bytes int, took, queue time.Duration, now time.Time) (fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(id)
-	s.kind(bytes).add(took)
+	kind := kindOf(bytes)
+	s.kinds[kind].add(took)
+	s.queue += (queue - s.queue) / 16
 	s.answered = now
-	p.clear(s)
+	if s.suspect && !s.limps {
+		p.clear(s)
+	}
+	return p.judge(s, kind, took)
 }
 
+// outrun notes that others were faster than a late request, which is canceled.
+func (p *pace) outrun(id layout.ServerID, bytes int, took time.Duration) (fresh bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.judge(p.of(id), kindOf(bytes), took)
+}
+
+// judge counts slow answers in a row. mu is held.
+func (p *pace) judge(s *serverPace, kind int, took time.Duration) (fresh bool) {
+	if s.suspect {
+		return false
+	}
+	if took < minLimp || !p.isSlow(kind, took) {
+		s.streak = 0
+		return false
+	}
+	if s.streak++; s.streak < limpStreak {
+		return false
+	}
+	s.suspect, s.limps, s.streak = true, true, 0
+	p.suspects.Add(1)
+	return true
+}
+
+func (p *pace) isSlow(kind int, took time.Duration) bool {
+	others := p.slowness(kind).p99
+	return others > 0 && took > slowTimes*others
+}
+
+// clear makes a server one like others. mu is held.
 func (p *pace) clear(s *serverPace) {
 	if s.suspect {
-		s.suspect = false
+		s.suspect, s.limps, s.streak = false, false, 0
 		p.suspects.Add(-1)
 	}
 }
 
 // trust takes a server for one that answers: it refuses connections, which costs
-// no read any time, or it was probed.
+// no read any time.
 func (p *pace) trust(id layout.ServerID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(id)
 	s.answered = now
 	p.clear(s)
+}
+
+// probed takes in a probe's answer and tells whether the server is sound.
+func (p *pace) probed(id layout.ServerID, took time.Duration, now time.Time) (sound bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.of(id)
+	s.answered = now
+	if s.limps {
+		if s.streak++; took >= minLimp && p.isSlow(0, took) {
+			s.streak = 0
+		}
+		if s.streak < soundStreak {
+			return false
+		}
+		s.kinds = [2]quantile{} // of its bad time
+	}
+	p.clear(s)
+	return true
 }
 
 // hedge asks whether other shards may be asked beside a late one. fresh tells
@@ -119,11 +244,23 @@ func (p *pace) hedge(id layout.ServerID, sentAt time.Time) (granted, fresh bool)
 		}
 		return true, fresh
 	}
-	if p.budget < hedgePart {
+	if p.budget < hedgePart || p.busy(s) {
 		return false, false
 	}
 	p.budget -= hedgePart
 	return true, false
+}
+
+// busy tells whether the servers but one are too busy to be asked twice. mu is held.
+func (p *pace) busy(but *serverPace) bool {
+	var sum time.Duration
+	n := time.Duration(0)
+	for _, s := range p.servers {
+		if s != but && !s.suspect {
+			sum, n = sum+s.queue, n+1
+		}
+	}
+	return n > 0 && sum/n > busyQueue
 }
 
 func (p *pace) suspect(id layout.ServerID) bool {

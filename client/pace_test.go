@@ -1,9 +1,11 @@
 package client
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 )
 
@@ -16,7 +18,7 @@ func TestLatenessFollowsWhatAServerDoes(t *testing.T) {
 		{100 * time.Microsecond, minLate, minLate}, {10 * time.Millisecond, 30 * time.Millisecond, 50 * time.Millisecond}, {3 * time.Second, maxLate, maxLate},
 	} {
 		for range 2 * quantileWindow {
-			p.got(1, 4096, c.took, now)
+			p.got(1, 4096, c.took, 0, now)
 		}
 		if got := p.sent(1, 4096); got < c.min || got > c.max {
 			t.Errorf("after answers in %v: late after %v, want %v to %v", c.took, got, c.min, c.max)
@@ -29,7 +31,7 @@ func TestLatenessFollowsWhatAServerDoes(t *testing.T) {
 
 func TestHedgesHaveABudgetButForSilentServers(t *testing.T) {
 	p, now := newPace(), time.Now()
-	p.got(1, 4096, time.Millisecond, now)
+	p.got(1, 4096, time.Millisecond, 0, now)
 	const requests = 1000
 	granted := 0
 	for range requests {
@@ -66,10 +68,99 @@ func TestReadsGoAroundSilentServersAsFarAsParityAllows(t *testing.T) {
 	if got := p.down(s); got != 0 {
 		t.Errorf("down %b: more than the parity makes up for", got)
 	}
-	p.got(2, 4096, time.Millisecond, now.Add(time.Second))
+	p.got(2, 4096, time.Millisecond, 0, now.Add(time.Second))
 	p.trust(3, now.Add(time.Second))
 	if p.down(s) != 0 || p.suspects.Load() != 0 {
 		t.Errorf("%d suspects are left", p.suspects.Load())
+	}
+}
+
+// pacedServers is a pace that knows six servers that answer in 100 µs.
+func pacedServers(now time.Time) *pace {
+	p := newPace()
+	for id := layout.ServerID(1); id <= 6; id++ {
+		for range 100 {
+			p.sent(id, 4096)
+			p.got(id, 4096, 100*time.Microsecond, 0, now)
+		}
+	}
+	return p
+}
+
+func TestAServerThatLimpsIsReadAroundUntilItIsSound(t *testing.T) {
+	now := time.Now()
+	p := pacedServers(now)
+	const slow = 50 * time.Millisecond
+	for i := range limpStreak {
+		if p.suspect(1) {
+			t.Fatalf("suspect after %d slow answers", i)
+		}
+		last := i == limpStreak-1
+		if i%2 == 0 {
+			p.got(1, 4096, slow, 0, now)
+		} else if fresh := p.outrun(1, 4096, slow); fresh != last {
+			t.Errorf("after %d slow answers: to be probed: %v", i+1, fresh)
+		}
+	}
+	if p.got(1, 4096, slow, 0, now); !p.suspect(1) {
+		t.Fatal("an answer, slow as ever, cleared a server that limps")
+	}
+	for _, took := range []time.Duration{time.Millisecond, time.Millisecond, slow, time.Millisecond, time.Millisecond} {
+		if p.probed(1, took, now) {
+			t.Fatal("sound after too few quick answers in a row")
+		}
+	}
+	if !p.probed(1, time.Millisecond, now) || p.suspect(1) || p.suspects.Load() != 0 {
+		t.Error("not sound after quick answers")
+	}
+}
+
+func TestSlownessIsMeasuredByTheOthers(t *testing.T) {
+	now := time.Now()
+	p := pacedServers(now)
+	for range 200 { // all slow down: a server is no worse than others
+		for id := layout.ServerID(1); id <= 6; id++ {
+			p.sent(id, 4096)
+			p.got(id, 4096, 4*time.Millisecond, 0, now)
+		}
+	}
+	if p.suspects.Load() != 0 {
+		t.Errorf("%d servers are suspect, all are alike", p.suspects.Load())
+	}
+	p = pacedServers(now)
+	for range 300 {
+		p.got(1, 4096, 9*time.Millisecond, 0, now)
+	}
+	if got := p.sent(1, 4096); got != minLate {
+		t.Errorf("a slow server among quick ones is late after %v, want %v", got, minLate)
+	}
+}
+
+func TestNobodyHedgesWhileTheServersAreBusy(t *testing.T) {
+	now := time.Now()
+	p := pacedServers(now)
+	if ok, _ := p.hedge(1, now.Add(-time.Second)); !ok {
+		t.Error("no hedge while all is quiet")
+	}
+	for range 100 {
+		p.got(2, 4096, 100*time.Microsecond, 20*time.Millisecond, now)
+	}
+	if ok, _ := p.hedge(1, now.Add(-time.Second)); ok {
+		t.Error("a hedge, and requests wait in the other servers")
+	}
+}
+
+func TestADeadlineThatCannotBeMetIsRefusedAtOnce(t *testing.T) {
+	p := pacedServers(time.Now())
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
+	defer cancel()
+	if err := p.inTime(ctx); err != nil {
+		t.Errorf("an hour is too little: %v", err)
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(10*time.Microsecond))
+	defer cancel()
+	if err := p.inTime(late); errs.KindOf(err) != errs.Deadline {
+		t.Errorf("10 µs are enough for what takes 100: %v", err)
 	}
 }
 

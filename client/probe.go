@@ -17,8 +17,9 @@ const (
 	probeTimeout = time.Second
 )
 
-// probe asks a suspect server, one block at a time, until it answers or refuses.
-// It reads what was late, since a server whose device hangs still answers pings.
+// probe asks a suspect server, one block at a time, until it answers as others do,
+// or refuses. It reads what was late, since a server whose device hangs still
+// answers pings.
 func (s *shardServers) probe(t target, shard frame.ShardRef, at frame.ReadRange) {
 	at.Length = layout.BlockSize
 	s.work.start(func() {
@@ -31,10 +32,16 @@ func (s *shardServers) probe(t target, shard frame.ShardRef, at frame.ReadRange)
 			body := frame.ReadBody{Shard: shard, Ranges: []frame.ReadRange{at}}
 			call := &transport.Call{Request: frame.Request{Kind: frame.Read, Flags: frame.NoCRCs, Class: layout.ClassInference},
 				Meta: body.AppendTo(nil), Into: [][]byte{make([]byte, layout.BlockSize)}}
-			if kind := errs.KindOf(s.doWithin(ctx, probeTimeout, t, call)); kind != errs.Deadline && ctx.Err() == nil {
-				s.pace.trust(t.server, time.Now())
+			begun := time.Now()
+			kind := errs.KindOf(s.doWithin(ctx, probeTimeout, t, call))
+			if kind == errs.Deadline || ctx.Err() != nil {
+				continue
+			}
+			now := time.Now()
+			if s.pace.probed(t.server, now.Sub(begun), now) {
 				return
 			}
+			wait = probeFirst / 2
 		}
 	})
 }

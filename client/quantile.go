@@ -12,13 +12,14 @@ const (
 	quantileStale   = 32   // samples between two looks
 )
 
-// quantile follows the 99th percentile of recent durations. The zero value is
-// ready.
+// quantile follows the 99th percentile of recent durations, and the 10th. The zero
+// value is ready.
 type quantile struct {
 	buckets [quantileBuckets]uint16
 	total   int
 	fresh   int // samples since the last look
 	p99     time.Duration
+	fast    time.Duration // the 10th percentile, a lower bound; set with p99
 }
 
 func (q *quantile) add(d time.Duration) {
@@ -50,7 +51,17 @@ func (q *quantile) get() time.Duration {
 				break
 			}
 		}
-		q.p99 = (time.Duration(3+i%2) * time.Microsecond) << (i / 2) / 2 // the bucket's upper end
+		q.p99 = edge(i + 1)
+		below, seen := q.total/10, 0
+		for i = 0; i < quantileBuckets-1; i++ {
+			if seen += int(q.buckets[i]); seen > below {
+				break
+			}
+		}
+		q.fast = edge(i)
 	}
 	return q.p99
 }
+
+// edge is the lower end of a bucket.
+func edge(i int) time.Duration { return (time.Duration(2+i%2) * time.Microsecond) << (i / 2) / 2 }

@@ -170,6 +170,14 @@ func (f *fetcher) cancel(id int) {
 	} else if c.giveUp != nil {
 		c.giveUp()
 	}
+	if c.late && f.v.cell.shards.pace.outrun(c.to.server, c.req.Bytes(), time.Since(c.sentAt)) {
+		f.probe(c)
+	}
+}
+
+// probe has a server that became suspect by this call probed.
+func (f *fetcher) probe(c *shardCall) {
+	f.v.cell.shards.probe(c.to, c.body.Shard, c.body.Ranges[0])
 }
 
 // finish ends a call that was not submitted.
@@ -184,8 +192,5 @@ func (c *shardCall) handOver() {
 	f.mu.Lock()
 	f.ready = append(f.ready, c)
 	f.mu.Unlock()
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	f.nudge()
 }

@@ -14,9 +14,14 @@ import (
 	"strake/proto/stripe"
 )
 
-// windowPause is the wait before a call goes again to a connection whose window
-// is full.
-const windowPause = 500 * time.Microsecond
+const (
+	// windowPause is the wait before a call goes again to a connection whose window
+	// is full.
+	windowPause = 500 * time.Microsecond
+	// pingTimeout is how long a server may take to answer a ping before it counts
+	// as silent.
+	pingTimeout = time.Second
+)
 
 // shardServers reaches the chunk servers' data plane.
 type shardServers struct {
@@ -25,6 +30,7 @@ type shardServers struct {
 	coders  *erasure.Set
 	builder *build.Builder
 	pace    *pace
+	watch   watch
 	work    crew // calls that wait for a connection, and probes
 }
 
@@ -41,14 +47,17 @@ func newShardServers(c *Cell) *shardServers {
 	}
 	coders := &erasure.Set{}
 	hello := func(string) frame.HelloBody { return frame.HelloBody{Cell: c.session.name} }
-	return &shardServers{cell: c, pool: transport.NewPool(t, transport.PoolOptions{Hello: hello}),
+	s := &shardServers{cell: c, pool: transport.NewPool(t, transport.PoolOptions{Hello: hello}),
 		coders: coders, builder: build.New(coders), pace: newPace()}
+	s.watch.start()
+	return s
 }
 
 // close ends all connections; the cell's life has ended.
 func (s *shardServers) close() {
 	s.pool.Close()
 	s.work.close()
+	s.watch.stop()
 }
 
 // submit sends a call over a connection, under the token that it gave.
@@ -147,6 +156,11 @@ func (s *shardServers) do(ctx context.Context, t target, call *transport.Call) e
 	if err != nil {
 		return err
 	}
+	return await(ctx, t.server, conn, call, done)
+}
+
+// await waits until a call that was submitted is done, or until ctx ends.
+func await(ctx context.Context, server layout.ServerID, conn transport.Conn, call *transport.Call, done <-chan struct{}) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -154,9 +168,30 @@ func (s *shardServers) do(ctx context.Context, t target, call *transport.Call) e
 		<-done
 	}
 	if errs.KindOf(call.Err) == errs.Canceled && ctx.Err() != nil {
-		return errs.Wrap(ctx.Err(), "wait for server %d", t.server)
+		return errs.Wrap(ctx.Err(), "wait for server %d", server)
 	}
 	return call.Err
+}
+
+// silent tells whether a server does not even answer a ping, over a connection of
+// its own, where no payload stands before it. A server that is only slow does.
+func (s *shardServers) silent(ctx context.Context, server layout.ServerID) bool {
+	a, ok := s.cell.places.address(server)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	conn, err := s.pool.GetLane(ctx, a.data, layout.ClassInference)
+	if err == nil {
+		done := make(chan struct{})
+		call := &transport.Call{Request: frame.Request{Kind: frame.Ping, Class: layout.ClassInference}}
+		call.Done = func(*transport.Call) { close(done) }
+		if err = submit(conn, call); err == nil {
+			err = await(ctx, server, conn, call, done)
+		}
+	}
+	return errs.KindOf(err) == errs.Deadline
 }
 
 // list reads a shard's stripe headers up to a seq (0: all), and checks that they

@@ -7,6 +7,7 @@ type VolumeStats struct {
 	Reads         uint64 `json:"reads"`
 	ReadBytes     uint64 `json:"read_bytes"`
 	DegradedReads uint64 `json:"degraded_reads"` // reads in which at least one unit was decoded from others
+	HedgedReads   uint64 `json:"hedged_reads"`   // reads in which other shards were asked beside a late one
 	Writes        uint64 `json:"writes"`
 	WrittenBytes  uint64 `json:"written_bytes"`
 	Flushes       uint64 `json:"flushes"`
@@ -16,14 +17,14 @@ type VolumeStats struct {
 }
 
 type volumeStats struct {
-	reads, readBytes, degraded, writes, writtenBytes, flushes, moves, pages, roots atomic.Uint64
+	reads, readBytes, degraded, hedged, writes, writtenBytes, flushes, moves, pages, roots atomic.Uint64
 }
 
 // Stats gives the handle's counters.
 func (v *Volume) Stats() VolumeStats {
 	s := &v.stats
 	return VolumeStats{
-		Reads: s.reads.Load(), ReadBytes: s.readBytes.Load(), DegradedReads: s.degraded.Load(),
+		Reads: s.reads.Load(), ReadBytes: s.readBytes.Load(), DegradedReads: s.degraded.Load(), HedgedReads: s.hedged.Load(),
 		Writes: s.writes.Load(), WrittenBytes: s.writtenBytes.Load(), Flushes: s.flushes.Load(), Moves: s.moves.Load(),
 		MapPages: s.pages.Load(), MapRoots: s.roots.Load(),
 	}

@@ -16,12 +16,12 @@ func keyOf(s *write.Stripe) placeKey { return placeKey{s.Header.Segment, s.Heade
 // stripeQueue holds the stripes that are not flushed, in seq order, and finds
 // them by place: their blocks are read from memory.
 type stripeQueue struct {
-	list   []*write.Stripe // consecutive seqs
+	list   fifo[*write.Stripe] // consecutive seqs
 	places map[placeKey]*write.Stripe
 }
 
 func (q *stripeQueue) push(s *write.Stripe) {
-	q.list = append(q.list, s)
+	q.list.push(s)
 	if s.Header.Shape.Unit > 0 {
 		q.places[keyOf(s)] = s
 	}
@@ -29,9 +29,8 @@ func (q *stripeQueue) push(s *write.Stripe) {
 
 // replace puts a stripe's new copy in place of the one it has, and gives that.
 func (q *stripeQueue) replace(s *write.Stripe) (old *write.Stripe) {
-	i := s.Seq() - q.list[0].Seq()
-	old = q.list[i]
-	q.list[i] = s
+	at := q.list.at(int(s.Seq() - (*q.list.at(0)).Seq()))
+	old, *at = *at, s
 	if s.Header.Shape.Unit > 0 {
 		delete(q.places, keyOf(old))
 		q.places[keyOf(s)] = s
@@ -41,12 +40,10 @@ func (q *stripeQueue) replace(s *write.Stripe) (old *write.Stripe) {
 
 // popUpTo takes the oldest stripe out when its seq is at most seq, else gives nil.
 func (q *stripeQueue) popUpTo(seq layout.Seq) *write.Stripe {
-	if len(q.list) == 0 || q.list[0].Seq() > seq {
+	if q.list.len() == 0 || (*q.list.at(0)).Seq() > seq {
 		return nil
 	}
-	s := q.list[0]
-	q.list[0] = nil
-	q.list = q.list[1:]
+	s := q.list.pop()
 	if s.Header.Shape.Unit > 0 {
 		delete(q.places, keyOf(s))
 	}

@@ -65,7 +65,8 @@ func (v *Volume) Flush(ctx context.Context) error {
 	}
 	v.stats.flushes.Add(1)
 	began := v.cell.cfg.Trace.now()
-	err := errs.Wrap(v.w.flush().Wait(ctx), "%s", op)
+	_, err := v.w.flush(oneWait(), false).await(ctx)
+	err = errs.Wrap(err, "%s", op)
 	v.cell.cfg.Trace.note(v, TraceFlush, 0, 0, began, err)
 	return err
 }

@@ -32,11 +32,14 @@ func (v *Volume) WriteAtContext(ctx context.Context, p []byte, off int64) (n int
 	pieces := one[:0]
 	for at := 0; at < len(p); {
 		size := min(len(p)-at, maxPiece-int((off+int64(at))%layout.BlockSize))
-		pieces = append(pieces, pendingPiece{v.writeAsync(ctx, p[at:at+size], off+int64(at)), size})
+		pieces = append(pieces, pendingPiece{v.writeAsync(ctx, p[at:at+size], off+int64(at), oneWait()), size})
 		at += size
 	}
-	for _, piece := range pieces {
-		if err := piece.done.Wait(ctx); err != nil {
+	for i, piece := range pieces {
+		if err := v.w.await(ctx, piece.done); err != nil {
+			for _, rest := range pieces[i+1:] {
+				v.w.leave(rest.done)
+			}
 			return n, err
 		}
 		n += piece.size
@@ -66,7 +69,7 @@ func (v *Volume) WriteAsync(p []byte, off int64) *Completion {
 			WithHint("at most %d; WriteAt takes any length", maxPiece))
 	}
 	began, n := v.cell.cfg.Trace.now(), len(p)
-	done := v.writeAsync(v.w.life, p, off)
+	done := v.writeAsync(v.w.life, p, off, newCompletion())
 	if v.cell.cfg.Trace != nil {
 		go func() {
 			<-done.Done()
@@ -78,8 +81,7 @@ func (v *Volume) WriteAsync(p []byte, off int64) *Completion {
 
 // writeAsync begins a write of a range that was checked. ctx bounds what must
 // happen before it is under way.
-func (v *Volume) writeAsync(ctx context.Context, p []byte, off int64) *Completion {
-	done := newCompletion()
+func (v *Volume) writeAsync(ctx context.Context, p []byte, off int64, done *Completion) *Completion {
 	if err := v.write(ctx, p, off, done); err != nil {
 		done.finish(errs.Wrap(err, "write %s: %d bytes at %d", v.name, len(p), off))
 	}
@@ -183,11 +185,11 @@ func (v *Volume) clearOne(ctx context.Context, r stripe.Range) error {
 	if err != nil {
 		return err
 	}
-	done := newCompletion()
+	done := oneWait()
 	err = v.w.submit(ctx, r, nil, done)
 	v.locks.unlock(lock)
 	if err != nil {
 		return err
 	}
-	return done.Wait(ctx)
+	return v.w.await(ctx, done)
 }

@@ -24,21 +24,22 @@ type writer struct {
 	began time.Time
 
 	// Guarded by v.mu.
-	core        *write.Core
-	maps        *write.MapWriter
-	payloads    map[write.WriteID]*payload
-	completions map[write.WriteID]*Completion
-	flushes     map[write.FlushID]*Completion
-	stripes     stripeQueue
-	lastID      uint64
-	ranges      [1]stripe.Range // scratch of admit
-	full        bool            // the core said Wait
-	room        chan struct{}   // closed at Resume or the end; nil while nobody waits
-	err         error           // why the writer ended
-	refused     error           // why the last request for segments was refused; nil when it was not
-	released    chan struct{}   // closed at Released or Fail
-	lastSeq     layout.Seq      // of Released
-	actions     []write.Action
+	core     *write.Core
+	maps     *write.MapWriter
+	payloads map[write.WriteID]*payload
+	flushes  map[write.FlushID]*Completion
+	free     []*payload // to be used again; as many as were ever there at once
+	async    int        // writes of WriteAsync that are not done
+	stripes  stripeQueue
+	lastID   uint64
+	ranges   [1]stripe.Range // scratch of admit
+	full     bool            // the core said Wait
+	room     chan struct{}   // closed at Resume or the end; nil while nobody waits
+	err      error           // why the writer ended
+	refused  error           // why the last request for segments was refused; nil when it was not
+	released chan struct{}   // closed at Released or Fail
+	lastSeq  layout.Seq      // of Released
+	actions  []write.Action
 
 	mapper *mapper
 	jobs   jobQueue
@@ -72,8 +73,7 @@ func newWriter(v *Volume, l lease, lastSeq layout.Seq) *writer {
 		Geometry: v.geometry, MemoryCap: v.cell.cfg.MemoryCap}
 	w := &writer{
 		v: v, lease: l, began: time.Now(), core: write.New(cfg),
-		payloads: map[write.WriteID]*payload{}, completions: map[write.WriteID]*Completion{},
-		flushes: map[write.FlushID]*Completion{}, released: make(chan struct{}),
+		payloads: map[write.WriteID]*payload{}, flushes: map[write.FlushID]*Completion{}, released: make(chan struct{}),
 	}
 	cfg.LastSeq, cfg.MemoryCap = 0, mapMemory
 	w.maps = write.NewMap(cfg)
@@ -150,21 +150,41 @@ func (w *writer) alive() bool {
 	return w.err == nil
 }
 
-// input gives the core one event and hands the jobs that come of it to the
-// workers. For events that a reply or a timer brings.
+// input gives the core one event, does the small jobs that come of it, and hands
+// the others to the workers. For events that a reply or a timer brings.
 func (w *writer) input(event func(now time.Duration)) {
+	var room [usualJobs]job
 	w.v.mu.Lock()
 	event(w.now())
-	jobs := w.take(nil)
+	jobs := w.take(room[:0])
 	w.mapper.changed.Broadcast()
 	w.v.mu.Unlock()
-	w.jobs.push(jobs)
+	w.dispatch(jobs)
+}
+
+// dispatch does small jobs at once and hands the others to the workers.
+func (w *writer) dispatch(jobs []job) {
+	for i := range jobs {
+		if jobs[i].small() {
+			w.perform(&jobs[i])
+		} else {
+			w.jobs.push(jobs[i])
+		}
+	}
+}
+
+// performAll does jobs on the caller's goroutine.
+func (w *writer) performAll(jobs []job) {
+	for i := range jobs {
+		w.perform(&jobs[i])
+	}
 }
 
 // submit takes a write in. It blocks while the memory cap is reached, or until
 // ctx ends. The buffer, nil for a range without data, belongs to the writer from
 // now on, unless there is an error.
 func (w *writer) submit(ctx context.Context, r stripe.Range, buf *buffer, done *Completion) error {
+	var room [usualJobs]job
 	w.v.mu.Lock()
 	for {
 		if w.err != nil {
@@ -182,16 +202,14 @@ func (w *writer) submit(ctx context.Context, r stripe.Range, buf *buffer, done *
 			}
 			w.full = true
 		}
-		if err := w.await(ctx); err != nil {
+		if err := w.awaitRoom(ctx); err != nil {
 			defer w.v.mu.Unlock()
 			return err
 		}
 	}
-	jobs := w.take(nil)
+	jobs := w.take(room[:0])
 	w.v.mu.Unlock()
-	for _, j := range jobs {
-		w.perform(j)
-	}
+	w.performAll(jobs)
 	return nil
 }
 
@@ -203,20 +221,54 @@ func (w *writer) admit(r stripe.Range, buf *buffer, done *Completion) error {
 	if err := w.core.Submit(w.now(), write.Write{ID: id, Ranges: w.ranges[:]}); err != nil {
 		return err
 	}
-	p := &payload{id: id, r: r, uncut: r.Count}
+	p := w.newPayload()
+	*p = payload{id: id, r: r, uncut: r.Count, over: done}
 	if buf != nil {
 		p.buf, p.left = buf, layout.BlockCount(r.Count)
 		p.data = buf.whole[:p.left.Bytes()]
 	}
 	w.payloads[id] = p
+	if !done.single {
+		w.async++
+	}
 	w.v.overlay.push(p)
-	w.completions[id] = done
 	return nil
 }
 
-// await waits for room under the memory cap. Called with v.mu held, which it
+// await waits for a write that one caller waits for. When ctx ends first the
+// write goes on.
+func (w *writer) await(ctx context.Context, c *Completion) error {
+	over, err := c.await(ctx)
+	if !over {
+		w.leave(c)
+	}
+	return err
+}
+
+// leave notes that nobody waits for a write any more that is still under way: a
+// flush covers it from now on, as it does WriteAsync's.
+func (w *writer) leave(c *Completion) {
+	w.v.mu.Lock()
+	defer w.v.mu.Unlock()
+	if !c.finished.Load() {
+		c.left = true
+		w.async++
+	}
+}
+
+func (w *writer) newPayload() *payload {
+	n := len(w.free)
+	if n == 0 {
+		return new(payload)
+	}
+	p := w.free[n-1]
+	w.free = w.free[:n-1]
+	return p
+}
+
+// awaitRoom waits for room under the memory cap. Called with v.mu held, which it
 // gives up meanwhile.
-func (w *writer) await(ctx context.Context) error {
+func (w *writer) awaitRoom(ctx context.Context) error {
 	if w.room == nil {
 		w.room = make(chan struct{})
 	}
@@ -239,23 +291,27 @@ func (w *writer) wakeAll() {
 	}
 }
 
-// flush asks that all that was submitted becomes durable.
-func (w *writer) flush() *Completion {
-	c := newCompletion()
+// flush asks that all that was acknowledged becomes durable; with all, and while
+// WriteAsync's writes are under way, all that was submitted.
+func (w *writer) flush(c *Completion, all bool) *Completion {
+	var room [usualJobs]job
 	w.v.mu.Lock()
 	if w.err != nil {
 		defer w.v.mu.Unlock()
-		return completed(w.err)
+		c.finish(w.err)
+		return c
 	}
 	w.lastID++
 	id := write.FlushID(w.lastID)
 	w.flushes[id] = c
-	w.core.Flush(w.now(), id)
-	jobs := w.take(nil)
-	w.v.mu.Unlock()
-	for _, j := range jobs {
-		w.perform(j)
+	if all || w.async > 0 {
+		w.core.Flush(w.now(), id)
+	} else {
+		w.core.FlushAcked(w.now(), id)
 	}
+	jobs := w.take(room[:0])
+	w.v.mu.Unlock()
+	w.performAll(jobs)
 	return c
 }
 
@@ -295,12 +351,12 @@ func (w *writer) act(a *write.Action) (j job, ok bool) {
 	switch a.Kind {
 	case write.Cut:
 		w.cut(a.Stripe)
-		return w.sendJob(a), true
+		return w.stripeJob(a), true
 	case write.Move:
 		w.moved(a.Stripe)
-		return w.sendJob(a), true
+		return w.stripeJob(a), true
 	case write.Retry:
-		return w.sendJob(a), true
+		return w.stripeJob(a), true
 	case write.SendSync, write.Allocate, write.SealSegment, write.RequestMove:
 		return job{kind: a.Kind, core: w.core, sync: a.Sync, allocation: a.Allocation, seal: a.Seal, server: a.Server}, true
 	case write.Flushed:
@@ -338,18 +394,16 @@ func (w *writer) moved(s *write.Stripe) {
 	w.v.stats.moves.Add(1)
 }
 
-// sendJob is the job to send a stripe: its payload, piece by piece, which it
+// stripeJob is the job to send a stripe: its payload, piece by piece, which it
 // holds until the stripe's last participant has answered.
-func (w *writer) sendJob(a *write.Action) job {
-	j := job{kind: a.Kind, core: w.core, stripe: a.Stripe, shards: a.Shards, parts: make([][]byte, len(a.Stripe.Pieces))}
-	for i, piece := range a.Stripe.Pieces {
+func (w *writer) stripeJob(a *write.Action) job {
+	f := w.newFlight(w.core, a.Kind, a.Stripe, a.Shards)
+	for _, piece := range a.Stripe.Pieces {
 		p := w.payloads[piece.Write]
-		j.parts[i] = p.data[piece.First*layout.BlockSize:][:piece.Blocks*layout.BlockSize]
-		if p.buf.home != nil {
-			j.hold = append(j.hold, p.buf.retain())
-		}
+		f.parts = append(f.parts, p.data[piece.First*layout.BlockSize:][:piece.Blocks*layout.BlockSize])
+		f.hold = append(f.hold, p.buf.retain())
 	}
-	return j
+	return job{kind: a.Kind, flight: f}
 }
 
 // flushedUpTo lets the payloads of flushed stripes go: from now on their blocks
@@ -361,16 +415,17 @@ func (w *writer) flushedUpTo(seq layout.Seq) {
 			p.left -= piece.Blocks
 			w.dropIfDone(p)
 		}
+		w.core.Free(s)
 	}
 }
 
 func (w *writer) writeDone(id write.WriteID, err error) {
-	if c := w.completions[id]; c != nil {
-		c.finish(errs.Wrap(err, "write %s", w.v.name))
-	}
-	delete(w.completions, id)
 	p := w.payloads[id]
-	p.done = true
+	if !p.over.single || p.over.left {
+		w.async--
+	}
+	p.over.finish(errs.Wrap(err, "write %s", w.v.name))
+	p.over, p.done = nil, true
 	if err != nil {
 		p.fail()
 		w.v.overlay.drop(p)
@@ -384,6 +439,8 @@ func (w *writer) dropIfDone(p *payload) {
 		if p.buf != nil {
 			p.buf.release()
 		}
+		*p = payload{}
+		w.free = append(w.free, p)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"strake/internal/errs"
 )
@@ -14,6 +15,8 @@ const (
 	gib = 1 << 30
 
 	degradedPrefix = "degraded-"
+	limpingPrefix  = "limping-" // one server's device is slow
+	limpLatency    = 50 * time.Millisecond
 	ceilingPrefix  = "ceiling-"
 	hotstart       = "hotstart"
 	hotClients     = 16
@@ -57,6 +60,8 @@ func healthy() []Case {
 // plan is what one run of the bench does, in order.
 type plan struct {
 	healthy, degraded []Case
+	limping           []Case
+	gaps              []string
 	loose             []Case   // ceilings that are asked for without their case
 	compute           []string // compute ceilings
 }
@@ -92,8 +97,16 @@ func (p *plan) add(pattern string) (found bool) {
 		if matches(degradedPrefix + c.Name) {
 			p.degraded = append(p.degraded, c)
 		}
+		if pattern != "all" && matches(limpingPrefix+c.Name) {
+			p.limping = append(p.limping, c)
+		}
 		if pattern != "all" && matches(ceilingPrefix+c.Name) {
 			p.loose = append(p.loose, c)
+		}
+	}
+	for _, name := range gapNames() {
+		if pattern != "all" && matches(name) {
+			p.gaps = append(p.gaps, name)
 		}
 	}
 	for _, name := range computeCeilings() {
@@ -110,11 +123,13 @@ func (p plan) reads() bool {
 }
 
 // needsCell tells whether anything is measured but ceilings.
-func (p plan) needsCell() bool { return len(p.healthy)+len(p.degraded) > 0 }
+func (p plan) needsCell() bool {
+	return len(p.healthy)+len(p.degraded)+len(p.limping)+len(p.gaps) > 0
+}
 
 // Names lists every name that a case can be chosen by.
 func Names() (names []string) {
-	for _, prefix := range []string{"", degradedPrefix, ceilingPrefix} {
+	for _, prefix := range []string{"", degradedPrefix, limpingPrefix, ceilingPrefix} {
 		for _, c := range healthy() {
 			names = append(names, prefix+c.Name)
 		}
@@ -122,5 +137,5 @@ func Names() (names []string) {
 	for _, name := range computeCeilings() {
 		names = append(names, ceilingPrefix+name)
 	}
-	return names
+	return append(names, gapNames()...)
 }

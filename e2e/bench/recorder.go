@@ -31,6 +31,7 @@ type recorder struct {
 	bytes    int64                   // guarded by mu
 	ops      int64                   // guarded by mu
 	last     time.Time               // guarded by mu: when the last operation ended
+	gap      time.Duration           // guarded by mu: the longest between two ends
 	timeline []int64                 // guarded by mu: bytes by timelineStep
 	verified int64                   // guarded by mu: whole blocks compared
 	unserved int64                   // guarded by mu: operations that were due and did not begin in time
@@ -54,6 +55,7 @@ func (r *recorder) add(began time.Time, n int) {
 	r.bytes += int64(n)
 	r.ops++
 	if now.After(r.last) {
+		r.gap = max(r.gap, now.Sub(r.last))
 		r.last = now
 	}
 	for len(r.timeline) <= step && step < maxTimeline {
@@ -84,7 +86,8 @@ type tally struct {
 	Bytes    int64
 	Ops      int64
 	Seconds  float64
-	Hist     string // HdrHistogram V2, compressed, base64; nanoseconds
+	Hist     string  // HdrHistogram V2, compressed, base64; nanoseconds
+	Gap      float64 // seconds: the longest without an operation's end
 	Timeline []int64
 	Verified int64
 	Unserved int64 // of an open loop
@@ -104,7 +107,7 @@ func (r *recorder) tally() (tally, error) {
 		return tally{}, errs.As(err, errs.Internal, "encode latencies")
 	}
 	return tally{Bytes: r.bytes, Ops: r.ops, Seconds: r.last.Sub(r.begin).Seconds(), Hist: string(encoded),
-		Timeline: r.timeline, Verified: r.verified, Unserved: r.unserved}, nil
+		Gap: r.gap.Seconds(), Timeline: r.timeline, Verified: r.verified, Unserved: r.unserved}, nil
 }
 
 // histogram decodes the latencies; the encoder of the library gives base64.

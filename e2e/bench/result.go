@@ -14,6 +14,7 @@ type Result struct {
 	Run     RunInfo   `json:"run"`
 	Cases   []Outcome `json:"cases"`
 	Faults  []Fault   `json:"faults,omitempty"`
+	Gaps    []Gap     `json:"gaps,omitempty"`
 }
 
 // CellInfo is what was measured.

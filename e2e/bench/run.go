@@ -82,6 +82,7 @@ type bench struct {
 	series    []*series
 	ceilings  []*series
 	faults    []Fault
+	gaps      []Gap
 	notes     []string
 }
 
@@ -162,10 +163,41 @@ func (b *bench) all(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	for _, name := range b.plan.gaps {
+		if err := b.gap(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := b.limping(ctx); err != nil {
+		return err
+	}
 	if err := b.degraded(ctx); err != nil {
 		return err
 	}
 	return b.compute(ctx)
+}
+
+// limping runs the cases with one slow server.
+func (b *bench) limping(ctx context.Context) error {
+	if len(b.plan.limping) == 0 {
+		return nil
+	}
+	if b.target.own == nil {
+		b.notes = append(b.notes, "limping cases are left out: servers of a cell that is in use are not slowed down")
+		return nil
+	}
+	if _, err := b.readVolume(ctx); err != nil {
+		return err
+	}
+	if err := b.target.slow(ctx, limpLatency); err != nil {
+		return err
+	}
+	for _, c := range b.plan.limping {
+		if err := b.measure(ctx, c, limpingPrefix); err != nil {
+			return err
+		}
+	}
+	return b.target.sound(ctx)
 }
 
 // degraded runs the cases with one server stopped.
@@ -383,7 +415,7 @@ func (b *bench) tellRun(name string, run int, f *Figures) {
 
 // result puts everything together.
 func (b *bench) result(before reading, m meter) (*Result, error) {
-	r := &Result{Faults: b.faults, Machine: thisMachine(), Run: b.runInfo()}
+	r := &Result{Faults: b.faults, Gaps: b.gaps, Machine: thisMachine(), Run: b.runInfo()}
 	r.Cell.K, r.Cell.M = b.geometry()
 	r.Cell.Sync, r.Cell.PageCache, r.Cell.Emulated = "fdatasync on flush", "warm", b.Emulate
 	if t := b.target; t != nil {

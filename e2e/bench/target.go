@@ -142,6 +142,31 @@ func (t *target) restart(ctx context.Context) error {
 	if err := t.stopped.Restart(); err != nil {
 		return errs.As(err, errs.Unavailable, "start the chunk server again")
 	}
+	return t.complete(ctx)
+}
+
+// slow has one chunk server's device take so much longer for each request.
+func (t *target) slow(ctx context.Context, latency time.Duration) error {
+	t.stopped = t.own.Chunkds[0]
+	if err := t.stopped.Stop(); err != nil {
+		return errs.As(err, errs.Unavailable, "stop a chunk server")
+	}
+	if err := t.stopped.Restart("--emulate-device", "latency="+latency.String()); err != nil {
+		return errs.As(err, errs.Unavailable, "start the chunk server with a slow device")
+	}
+	return t.complete(ctx)
+}
+
+// sound undoes slow.
+func (t *target) sound(ctx context.Context) error {
+	if err := t.stopped.Kill(); err != nil { // an orderly end takes as long as its device
+		return errs.As(err, errs.Unavailable, "stop the slow chunk server")
+	}
+	return t.restart(ctx)
+}
+
+// complete waits until the cell says that all its servers are up.
+func (t *target) complete(ctx context.Context) error {
 	err := t.own.WaitStatus(ctx, "complete", func(s client.CellStatus) bool { return s.ServersDown == 0 })
 	if err != nil {
 		return err

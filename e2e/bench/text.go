@@ -27,6 +27,15 @@ func (r *Result) Text(w io.Writer) {
 		fmt.Fprintln(w)
 		columns(w, "CASE,CLIENT us/op,CHUNKD us/op,META us/op,ALLOCS/op,SYSCALLS/op,COPIED B/B,DEVICE B/B,DEGRADED,HEDGED,CLIENT MiB,CHUNKD MiB,ALL MiB,SLOWEST/MEAN", costs)
 	}
+	var gaps [][]string
+	for _, g := range r.Gaps {
+		gaps = append(gaps, []string{g.Name, strconv.Itoa(g.Faults), fmt.Sprintf("%.0f", g.LongestWrite), fmt.Sprintf("%.0f", g.MedianWrite),
+			fmt.Sprintf("%.1f", g.LongestRead), fmt.Sprintf("%.1f", g.MedianRead)})
+	}
+	if len(gaps) > 0 {
+		fmt.Fprintln(w)
+		columns(w, "FAULT,TIMES,LONGEST ms WITHOUT A WRITE,MEDIAN,LONGEST READ ms,MEDIAN", gaps)
+	}
 	for _, n := range r.remarks() {
 		fmt.Fprintf(w, "\n! %s\n", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,7 @@ type Process struct {
 	ended    chan struct{} // guarded by mu; closed when cmd has ended
 	err      error         // written before ended is closed: how it ended
 	expected bool          // guarded by mu: its end was asked for
+	more     []string      // guarded by mu: arguments of the present run alone
 }
 
 // start runs the process.
@@ -48,7 +50,7 @@ func (p *Process) start() error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(p.binary, p.args...)
+	cmd := exec.Command(p.binary, append(slices.Clip(p.args), p.more...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if p.stdin != nil {
 		cmd.Stdin = p.stdin
@@ -69,8 +71,13 @@ func (p *Process) start() error {
 	return nil
 }
 
-// Restart starts a server that has ended.
-func (p *Process) Restart() error { return p.start() }
+// Restart starts a server that has ended, with more arguments for this time.
+func (p *Process) Restart(more ...string) error {
+	p.mu.Lock()
+	p.more = more
+	p.mu.Unlock()
+	return p.start()
+}
 
 // Kill ends the process at once (SIGKILL) and waits for its end.
 func (p *Process) Kill() error {

@@ -70,7 +70,9 @@ func (l *socket) readv(pieces [][]byte) (int, error) {
 
 func (l *socket) Close() error { return l.conn.Close() }
 
-// transfer is one system call. The table of buffers is cleared after it, so
+// transfer is one system call, which never waits: so the scheduler is not told of
+// it, which would wake its watchdog thread for each small call, and take the
+// processor away from a large one. The table of buffers is cleared after it, so
 // that it keeps nobody's memory alive.
 func (h *half) transfer(trap uintptr, pieces [][]byte) (int, error) {
 	n := 0
@@ -83,7 +85,7 @@ func (h *half) transfer(trap uintptr, pieces [][]byte) (int, error) {
 	}
 	defer clear(h.iov[:n])
 	for {
-		moved, _, errno := unix.Syscall(trap, h.fd, uintptr(unsafe.Pointer(&h.iov[0])), uintptr(n))
+		moved, _, errno := unix.RawSyscall(trap, h.fd, uintptr(unsafe.Pointer(&h.iov[0])), uintptr(n))
 		switch errno {
 		case 0:
 			return int(moved), nil

@@ -29,6 +29,8 @@ const (
 	SyncAfter           = time.Second           // un-flushed stripes wait no longer
 	MinLate             = 20 * time.Millisecond // a participant is never late before
 	MaxLate             = 2 * time.Second       // and always after
+	GatherLeast         = 256 << 10             // bytes pending that are cut when a place in flight comes free
+	EagerMost           = 256 << 10             // bytes of a write that is made durable ahead of its Flush
 	MaxOpen             = 4                     // open segments of one volume
 	MinSpare            = 2                     // segments allocated ahead
 	MaxSpare            = 64                    // and never more, used or not

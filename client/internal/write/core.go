@@ -24,7 +24,9 @@ type Core struct {
 	acks       queue[waiter]
 	durables   queue[waiter]
 	flushes    queue[flush]
-	unresolved int // flushes at the end of the queue whose target is not known
+	ackFlushes queue[flush] // of what is acknowledged; ascending targets
+	unresolved int          // flushes at the end of the queue whose target is not known
+	habit      habit
 
 	// The log: stripes that are cut and not flushed, flushed+1 to lastSeq.
 	log                     queue[*entry]

@@ -22,9 +22,9 @@ func (c *Core) build(now time.Duration) {
 // due tells whether what is pending is to be cut now.
 func (c *Core) due(now time.Duration, g layout.Geometry) bool {
 	switch {
-	case len(c.flight) == 0, c.freed, c.unresolved > 0, c.releasing, c.mapped:
+	case len(c.flight) == 0, c.unresolved > 0, c.releasing, c.mapped:
 		return true
-	case c.pendBlocks >= fullStripe(g):
+	case c.pendBlocks >= fullStripe(g), c.freed && c.pendBlocks.Bytes() >= GatherLeast:
 		return true
 	}
 	return now-c.pending.at(0).at >= CutAfter
@@ -77,7 +77,7 @@ func (c *Core) gather(s *segment, st *Stripe) {
 			c.pendBlocks -= layout.BlockCount(n)
 		}
 		st.addRange(stripe.Range{Start: p.r.Start, Count: n, Kind: p.r.Kind})
-		st.Durable = st.Durable || p.durable
+		st.Durable = st.Durable || p.eager
 		c.consume(p, n)
 	}
 }

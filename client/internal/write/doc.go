@@ -20,6 +20,12 @@
 // Syncs go in rounds, one Sync to each device; who comes during a round shares
 // the next one.
 //
+// Flushed writes. One caller who flushes each of its small writes would pay two
+// round trips for each. So where most of the recent writes were followed by a
+// Flush, the append of a small write carries the Durable flag while nothing else
+// is to be flushed, and its Flush finds it flushed. A wrong guess costs devices a
+// sync and nothing else. With many callers a round of syncs serves all who wait.
+//
 // Moving on. A participant that fails, is late, restarted, or is called down
 // ends the segments it is in. All un-flushed stripes there are displaced and go
 // again, in seq order, before any new stripe: into an open segment whose last

@@ -53,8 +53,10 @@ func (c *Core) end(err error) {
 			c.do(Action{Kind: WriteDone, Write: p.write, Err: err})
 		}
 	}
-	for c.flushes.len() > 0 {
-		c.do(Action{Kind: FlushDone, Flush: c.flushes.pop().id, Err: err})
+	for _, q := range []*queue[flush]{&c.flushes, &c.ackFlushes} {
+		for q.len() > 0 {
+			c.do(Action{Kind: FlushDone, Flush: q.pop().id, Err: err})
+		}
 	}
 	c.unresolved, c.pendBlocks = 0, 0
 	c.do(Action{Kind: Fail, Err: err})

@@ -81,6 +81,8 @@ func (g *golden) line(t *testing.T, f []string) error {
 		return g.write(t, f[1:])
 	case "flush":
 		g.c.Flush(g.now, write.FlushID(arg(1)))
+	case "flush-acked":
+		g.c.FlushAcked(g.now, write.FlushID(arg(1)))
 	case "grant": // grant REQUEST, then for each: SEGMENT k+m rows server,server,..
 		var out []write.Segment
 		for i := 2; i < len(f); i += 4 {

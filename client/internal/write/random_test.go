@@ -71,7 +71,11 @@ func (w *world) event(trouble int) {
 		w.submit()
 	case x < 26:
 		w.nextID++
-		d.Flush(write.FlushID(w.nextID))
+		if r.IntN(2) == 0 {
+			d.Flush(write.FlushID(w.nextID))
+		} else {
+			d.FlushAcked(write.FlushID(w.nextID))
+		}
 	case x < 40:
 		d.Tick(30 * time.Millisecond)
 	case r.IntN(100) >= trouble || x < 80:

@@ -17,7 +17,8 @@ type part struct {
 	at         time.Duration     // when it was submitted
 	first      layout.BlockCount // of the write's payload, for Write ranges
 	last       bool              // the write's last range
-	durable    bool
+	durable    bool              // the write's
+	eager      bool              // its appends carry the Durable flag
 	relocation bool
 }
 
@@ -46,12 +47,14 @@ func (c *Core) Submit(now time.Duration, w Write) error {
 		return err
 	}
 	c.ordSubmit++
+	c.habit.wrote()
+	eager := w.Durable || blocks.Bytes() <= EagerMost && c.alone() && c.habit.flushesEach()
 	c.held += blocks.Bytes()
 	c.pendBlocks += blocks
 	var first layout.BlockCount
 	for i, r := range w.Ranges {
 		c.pending.push(part{r: r, write: w.ID, ord: c.ordSubmit, at: now, first: first,
-			last: i == len(w.Ranges)-1, durable: w.Durable, relocation: w.Relocation})
+			last: i == len(w.Ranges)-1, durable: w.Durable, eager: eager, relocation: w.Relocation})
 		if r.Kind == stripe.Write {
 			first += layout.BlockCount(r.Count)
 		}
@@ -92,11 +95,28 @@ func (c *Core) Flush(now time.Duration, id FlushID) {
 		c.do(Action{Kind: FlushDone, Flush: id, Err: c.err})
 		return
 	}
+	c.habit.flushed()
 	c.flushes.push(flush{id: id, ord: c.ordSubmit})
 	c.unresolved++
 	c.resolve()
 	c.step(now)
 }
+
+// FlushAcked asks that all writes acknowledged so far become flushed. It makes
+// no stripe of what is pending and waits for none in flight, so that many
+// writers who flush do not cut each other's stripes short.
+func (c *Core) FlushAcked(now time.Duration, id FlushID) {
+	c.habit.flushed()
+	if c.err != nil || c.acked <= c.flushed {
+		c.do(Action{Kind: FlushDone, Flush: id, Err: c.err})
+		return
+	}
+	c.ackFlushes.push(flush{id: id, target: c.acked})
+	c.step(now)
+}
+
+// alone tells whether nothing waits to be flushed.
+func (c *Core) alone() bool { return c.pending.len() == 0 && c.log.len() == 0 }
 
 // resolve gives flushes their target as soon as all writes before them are cut.
 func (c *Core) resolve() {
@@ -140,6 +160,9 @@ func (c *Core) flushWaiters() {
 	}
 	for c.flushes.len() > c.unresolved && c.flushes.at(0).target <= c.flushed {
 		c.do(Action{Kind: FlushDone, Flush: c.flushes.pop().id})
+	}
+	for c.ackFlushes.len() > 0 && c.ackFlushes.at(0).target <= c.flushed {
+		c.do(Action{Kind: FlushDone, Flush: c.ackFlushes.pop().id})
 	}
 }
 

@@ -58,6 +58,9 @@ func (c *Core) goal() layout.Seq {
 	if c.flushes.len() > c.unresolved {
 		want(c.flushes.at(0).target)
 	}
+	if c.ackFlushes.len() > 0 {
+		want(c.ackFlushes.at(0).target)
+	}
 	return goal
 }
 

@@ -155,12 +155,15 @@ func (d *Driver) onWriteDone(id write.WriteID, err error) {
 }
 
 func (d *Driver) onFlushDone(id write.FlushID, err error) {
-	n, ok := d.flushes[id]
+	p, ok := d.flushes[id]
 	if !ok {
 		d.bad("flush %d is done twice", id)
 	}
 	delete(d.flushes, id)
-	for _, t := range d.order[:n] {
+	if err == nil && p.seq > d.Flushed {
+		d.bad("flush %d is done, seq %d is not flushed", id, p.seq)
+	}
+	for _, t := range d.order[:p.writes] {
 		if err == nil && t.last > d.Flushed || err == nil && t.err == nil && t.cut < t.blocks {
 			d.bad("flush %d is done, write %d is not flushed", id, t.id)
 		}

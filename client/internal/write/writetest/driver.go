@@ -27,7 +27,7 @@ type Driver struct {
 	Log            func(string)
 
 	writes   map[write.WriteID]*tracked
-	flushes  map[write.FlushID]int // writes submitted before it
+	flushes  map[write.FlushID]promise
 	order    []*tracked
 	lastIn   map[layout.SegmentID]layout.Seq
 	endOf    map[layout.SegmentID]layout.ShardOffset
@@ -45,6 +45,12 @@ type Stripe struct {
 	got    layout.Mask // participants that answered for the current copy
 }
 
+// promise is what must be flushed when a flush is done.
+type promise struct {
+	writes int        // that were submitted before it
+	seq    layout.Seq // and up to here
+}
+
 type tracked struct {
 	id      write.WriteID
 	blocks  layout.BlockCount
@@ -60,7 +66,7 @@ type tracked struct {
 func NewDriver(c *Cell, cfg write.Config) *Driver {
 	cfg.Cell, cfg.Volume = 1, 1
 	return &Driver{Cell: c, Core: write.New(cfg), Epoch: cfg.Epoch, Want: cfg.Geometry, First: cfg.LastSeq + 1,
-		Acked: cfg.LastSeq, Flushed: cfg.LastSeq, writes: map[write.WriteID]*tracked{}, flushes: map[write.FlushID]int{},
+		Acked: cfg.LastSeq, Flushed: cfg.LastSeq, writes: map[write.WriteID]*tracked{}, flushes: map[write.FlushID]promise{},
 		lastIn: map[layout.SegmentID]layout.Seq{}, endOf: map[layout.SegmentID]layout.ShardOffset{},
 		sealed: map[layout.SegmentID]bool{}, granted: true}
 }
@@ -94,8 +100,15 @@ func (d *Driver) Submit(w write.Write) error {
 
 // Flush asks for a flush.
 func (d *Driver) Flush(id write.FlushID) {
-	d.flushes[id] = len(d.order)
+	d.flushes[id] = promise{writes: len(d.order)}
 	d.Core.Flush(d.Now, id)
+	d.take()
+}
+
+// FlushAcked asks for a flush of what is acknowledged.
+func (d *Driver) FlushAcked(id write.FlushID) {
+	d.flushes[id] = promise{seq: d.Acked}
+	d.Core.FlushAcked(d.Now, id)
 	d.take()
 }
 
