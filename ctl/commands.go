@@ -15,7 +15,7 @@ import (
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
-		a.statusCommand(), a.healthCommand(), a.cellCommand(), a.serverCommand(), a.volumeCommand(),
+		a.statusCommand(), a.healthCommand(), a.cellCommand(), a.serverCommand(), a.volumeCommand(), a.snapshotCommand(), a.tagCommand(),
 		a.classCommand(), a.reserveCommand(), a.topCommand(), a.sloCommand(),
 		a.eventsCommand(), a.explainCommand(),
 		a.benchCommand(), a.configCommand(), a.versionCommand(),
