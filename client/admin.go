@@ -40,6 +40,9 @@ type VolumeInfo struct {
 	Undecided     string    `json:"undecided,omitempty"` // the servers and shards that block its recovery, and why
 	Losses        []Loss    `json:"accepted_losses,omitempty"`
 	RemovedAt     time.Time `json:"removed_at,omitzero"`
+	Snapshots     uint64    `json:"snapshots"`        // tags and automatic ones among them
+	SnapshotBytes uint64    `json:"snapshot_bytes"`   // what only snapshots need; Volume alone tells
+	Origin        string    `json:"origin,omitempty"` // volume@snapshot that it began as and still needs
 }
 
 // Loss is on record when people gave up what could not be recovered.
@@ -208,6 +211,7 @@ func volumeInfo(v *pb.Volume) VolumeInfo {
 	for _, l := range v.Losses {
 		info.Losses = append(info.Losses, Loss{l.Epoch, l.Cut, l.By, time.Unix(int64(l.AtUnix), 0).UTC()})
 	}
+	info.Snapshots, info.SnapshotBytes, info.Origin = v.Snapshots, v.SnapshotBytes, v.OriginName
 	if v.RemovedAtUnix != 0 {
 		info.RemovedAt = time.Unix(int64(v.RemovedAtUnix), 0).UTC()
 	}

@@ -105,6 +105,7 @@ type Cell struct {
 	mu      sync.Mutex
 	volumes map[layout.VolumeID]*Volume // guarded by mu: those open for writing
 	deposed map[*Volume]bool            // guarded by mu: handles that lost their lease to a later one here, until they are closed
+	pins    map[uint64]int              // guarded by mu: handles of each snapshot that is open here
 	opening map[string]bool             // guarded by mu: names of volumes that are being opened for writing
 	closed  bool                        // guarded by mu
 	ended   chan struct{}               // closed when Close is done
@@ -120,7 +121,7 @@ func Dial(ctx context.Context, cfg Config) (*Cell, error) {
 		return nil, err
 	}
 	c := &Cell{cfg: cfg, meta: meta, places: newPlacements(meta), volumes: map[layout.VolumeID]*Volume{}, deposed: map[*Volume]bool{},
-		opening: map[string]bool{}, ended: make(chan struct{})}
+		pins: map[uint64]int{}, opening: map[string]bool{}, ended: make(chan struct{})}
 	c.waits = newWaits(c)
 	c.life, c.die = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

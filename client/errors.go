@@ -18,5 +18,6 @@ const (
 	ErrUndecided       = errs.Undecided       // recovery waits for a named shard
 	ErrClosed          = errs.Closed          // the handle is closed
 	ErrOutOfRange      = errs.OutOfRange      // past the end of the volume
+	ErrBusy            = errs.Busy            // in use by those that the text names
 	ErrFrozen          = errs.Frozen          // too few servers to write safely
 )

@@ -16,11 +16,14 @@ import (
 const followTries = 5
 
 // Refresh brings a read-only handle up to what is durable now, and the size of
-// any handle. A writer's handle is always up to date.
+// any handle. A writer's handle is always up to date, a snapshot never changes.
 func (v *Volume) Refresh(ctx context.Context) error {
 	op := "refresh " + v.name
 	if v.closed.Load() {
 		return errs.New(errs.Closed, op, "the volume is closed")
+	}
+	if v.frozen != nil {
+		return nil
 	}
 	n, err := parseName(op, v.name)
 	if err != nil {
@@ -31,7 +34,7 @@ func (v *Volume) Refresh(ctx context.Context) error {
 		return errs.Wrap(err, "%s", op)
 	}
 	if layout.VolumeID(r.Volume.Id) != v.id {
-		return errs.New(errs.NotFound, op, "the volume was removed; another has its name").WithHint("open it again")
+		return errs.New(errs.NotFound, op, "the volume was removed or rolled back; another has its name").WithHint("open it again")
 	}
 	v.size.Store(int64(r.Volume.SizeBytes))
 	if v.w != nil {
@@ -102,6 +105,15 @@ func (v *Volume) build(ctx context.Context, r *pb.OpenVolumeReply) (tree *extent
 		cuts = append(cuts, recovery.Cut{Before: layout.Epoch(k.BeforeEpoch), Seq: layout.Seq(k.Seq)})
 	}
 	headers, flushed, err := v.cell.replayHeaders(ctx, tree.Covers(), r.Segments)
+	for _, a := range r.Ancestors {
+		if err != nil {
+			break
+		}
+		var more []*stripe.Header
+		if more, err = v.cell.ancestorHeaders(ctx, tree.Covers(), a); err == nil {
+			headers, flushed = append(headers, more...), max(flushed, layout.Seq(a.Limit))
+		}
+	}
 	if err != nil {
 		return nil, 0, errs.Wrap(err, "replay the log after seq %d", tree.Covers())
 	}

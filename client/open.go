@@ -20,15 +20,15 @@ type OpenOptions struct {
 	Class string
 }
 
-// Open opens a volume. A writer whose predecessor did not close recovers the
+// Open opens a volume, or a snapshot of one for reading (volume@snapshot). A writer whose predecessor did not close recovers the
 // volume first: every flushed write is there. Errors: ErrNotFound, ErrLeaseHeld
 // (names the holder), ErrUndecided (names the server and shard that must come
 // back), ErrUnavailable.
 func (c *Cell) Open(ctx context.Context, name string, o OpenOptions) (*Volume, error) {
 	op := "open volume " + name
-	n, err := parseName(op, name)
+	n, err := layout.ParseVolumeName(name)
 	if err != nil {
-		return nil, err
+		return nil, errs.As(err, errs.InvalidArgument, "%s", op)
 	}
 	var class uint32
 	if o.Class != "" {
@@ -37,7 +37,12 @@ func (c *Cell) Open(ctx context.Context, name string, o OpenOptions) (*Volume, e
 		}
 	}
 	open := c.openReader
-	if o.Write {
+	switch {
+	case n.Snapshot != "" && o.Write:
+		return nil, errs.New(errs.ReadOnly, op, "a snapshot takes no writes").WithHint("make a clone of it: `strake volume clone %s NAME`", name)
+	case n.Snapshot != "":
+		open = c.openFrozen
+	case o.Write:
 		open = c.openWriter
 	}
 	v, err := open(ctx, n, o)

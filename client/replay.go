@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,44 @@ const (
 // digest. Of an unsealed one, which a live writer appends to, it takes what is
 // durable; flushed is the last seq that is known to be.
 func (c *Cell) replayHeaders(ctx context.Context, covers layout.Seq, segments []*pb.Segment) (all []*stripe.Header, flushed layout.Seq, err error) {
+	lists, err := c.headerLists(ctx, covers, segments)
+	if err != nil {
+		return nil, 0, err
+	}
+	flushed = covers
+	for _, l := range lists {
+		flushed = max(flushed, l.flushed)
+	}
+	return upTo(lists, flushed), flushed, nil
+}
+
+// ancestorHeaders reads the stripe headers of an ancestor's segments, after a
+// root, that a clone or a snapshot has: they were flushed when it was made.
+func (c *Cell) ancestorHeaders(ctx context.Context, covers layout.Seq, a *pb.Ancestor) ([]*stripe.Header, error) {
+	lists, err := c.headerLists(ctx, covers, a.Segments)
+	if err != nil {
+		return nil, errs.Wrap(err, "of volume %d", a.Volume)
+	}
+	later := func(h *stripe.Header) bool { return h.Seq > layout.Seq(a.Limit) }
+	return slices.DeleteFunc(upTo(lists, layout.Seq(a.Limit)), later), nil
+}
+
+// upTo gives the headers that are known to be durable, given that those up to
+// flushed are.
+func upTo(lists []headerList, flushed layout.Seq) (all []*stripe.Header) {
+	for _, l := range lists {
+		all = append(all, l.durable...)
+		for _, h := range l.others {
+			if h.Seq <= flushed {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+// headerLists reads what each segment holds after a root.
+func (c *Cell) headerLists(ctx context.Context, covers layout.Seq, segments []*pb.Segment) ([]headerList, error) {
 	lists := make([]headerList, len(segments))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(replayParallel)
@@ -44,22 +83,7 @@ func (c *Cell) replayHeaders(ctx context.Context, covers layout.Seq, segments []
 			return errs.Wrap(err, "segment %d", s.id)
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, 0, err
-	}
-	flushed = covers
-	for _, l := range lists {
-		flushed = max(flushed, l.flushed)
-	}
-	for _, l := range lists {
-		all = append(all, l.durable...)
-		for _, h := range l.others {
-			if h.Seq <= flushed {
-				all = append(all, h)
-			}
-		}
-	}
-	return all, flushed, nil
+	return lists, group.Wait()
 }
 
 // headerList is what a segment's shards list.

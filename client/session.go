@@ -79,6 +79,7 @@ func (s *session) run(ctx context.Context) {
 		if s.reopen(ctx) != nil {
 			return
 		}
+		s.cell.pinAgain(ctx)
 	}
 }
 
@@ -133,6 +134,8 @@ func (s *session) renew(ctx context.Context, seen uint64) (*pb.KeepSessionReply,
 func (s *session) deliver(ctx context.Context, e *pb.SessionEvent) {
 	for _, v := range s.cell.writers() {
 		switch {
+		case e.Kind == pb.SessionEvent_BARRIER && layout.VolumeID(e.Volume) == v.id:
+			v.w.calls.start(func() { v.w.barrier(e.Barrier) })
 		case e.Kind == pb.SessionEvent_SERVER_DOWN:
 			v.serverDown(layout.ServerID(e.Server))
 		case e.Kind == pb.SessionEvent_LEASE_LOST && layout.VolumeID(e.Volume) == v.id && s.deposed(ctx, v):

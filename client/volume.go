@@ -27,6 +27,7 @@ type Volume struct {
 	tree    *extent.Map // guarded by mu
 	overlay overlay     // guarded by mu
 
+	frozen   *frozen       // the snapshot that the handle reads, nil for a volume
 	w        *writer       // nil when read-only
 	closed   atomic.Bool   // Close began
 	ended    chan struct{} // closed when Close is done
@@ -122,6 +123,9 @@ func (v *Volume) CloseContext(ctx context.Context) error {
 		case <-ctx.Done():
 			return errs.Wrap(ctx.Err(), "wait until %s is closed", v.name)
 		}
+	}
+	if v.frozen != nil {
+		v.cell.unpin(ctx, v.frozen.id)
 	}
 	if v.w != nil {
 		v.endError = errs.Wrap(v.closeWriter(ctx), "close %s", v.name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,7 @@ import (
 func (a *app) volumeCommand() *cobra.Command {
 	return group("volume", "create, list, change and fill volumes",
 		a.volumeCreate(), a.volumeList(), a.volumeShow(), a.volumeResize(), a.volumeRemove(), a.volumeUndelete(),
-		a.volumeImport(), a.volumeExport(), a.volumeRecover())
+		a.volumeImport(), a.volumeExport(), a.volumeClone(), a.volumeRecover())
 }
 
 func (a *app) volumeCreate() *cobra.Command {
@@ -136,6 +137,9 @@ func (a *app) volumeShow() *cobra.Command {
 		Use: "show NAME", Short: "show one volume", Args: exactArgs(1), Example: "  strake volume show train",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withVolume(cmd.Context(), "show volume", args[0], func(ctx context.Context, cell *client.Cell) error {
+				if strings.Contains(args[0], "@") {
+					return a.showSnapshot(ctx, cell, args[0])
+				}
 				v, err := cell.Volume(ctx, args[0])
 				if err != nil {
 					return err
@@ -155,7 +159,16 @@ func volumePairs(w io.Writer, v client.VolumeInfo) {
 		{"epoch", strconv.FormatUint(v.Epoch, 10)},
 		{"segments", fmt.Sprintf("%d, of these %d unsealed", v.Segments, v.Unsealed)},
 		{"stored", sizeText(v.StoredBytes) + " in sealed segments, parity included"},
+		{"snapshots", snapshotsText(v)}, {"clone of", v.Origin},
 		{"reserved", sizeText(v.ReservedBytes) + " by unsealed segments"},
 		{"map root", strconv.FormatUint(v.MapRoot, 10)},
 	})
+}
+
+// snapshotsText tells how many snapshots a volume has, and what only they need.
+func snapshotsText(v client.VolumeInfo) string {
+	if v.Snapshots == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d, which alone need %s of what is stored", v.Snapshots, sizeText(v.SnapshotBytes))
 }

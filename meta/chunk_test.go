@@ -164,6 +164,10 @@ func (f *fakeChunk) RecoverVolume(_ context.Context, r *pb.RecoverVolumeRequest)
 	return nil, pb.ToStatus(errs.New(errs.Unavailable, "", "the test recovers nothing"))
 }
 
+func (f *fakeChunk) DigestTag(context.Context, *pb.DigestTagRequest) (*pb.DigestTagReply, error) {
+	return nil, pb.ToStatus(errs.New(errs.Unavailable, "", "the test computes nothing"))
+}
+
 func (f *fakeChunk) asked() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,6 +17,8 @@ type Recoverer interface {
 	// RecoverVolume closes the volume's last epoch: cut is the last seq that
 	// stands, sealed counts the segments. undecided names what blocks it.
 	RecoverVolume(ctx context.Context, volume layout.VolumeID, reason string) (cut layout.Seq, sealed int, undecided string, err error)
+	// DigestTag computes a tag's content digest and has it recorded.
+	DigestTag(ctx context.Context, tag layout.SnapshotID) error
 }
 
 // Control is the control service of a server's devices.
@@ -130,6 +132,14 @@ func (c *Control) RecoverVolume(ctx context.Context, req *pb.RecoverVolumeReques
 		return nil, err
 	}
 	return &pb.RecoverVolumeReply{Cut: uint64(cut), Sealed: uint32(sealed), Undecided: undecided}, nil
+}
+
+// DigestTag implements pb.ChunkServer.
+func (c *Control) DigestTag(ctx context.Context, req *pb.DigestTagRequest) (*pb.DigestTagReply, error) {
+	if c.recoverer == nil {
+		return nil, errs.New(errs.Unavailable, "digest tag", "this server has no janitor").WithHint("ask another chunk server")
+	}
+	return &pb.DigestTagReply{}, c.recoverer.DigestTag(ctx, layout.SnapshotID(req.Snapshot))
 }
 
 // with runs do with the device and the shard that a reference names.

@@ -193,7 +193,15 @@ func TestFinalizeAndStatNameEachShardsState(t *testing.T) {
 }
 
 // recoverer records what it was asked.
-type recoverer struct{ volume layout.VolumeID }
+type recoverer struct {
+	volume layout.VolumeID
+	tag    layout.SnapshotID
+}
+
+func (r *recoverer) DigestTag(_ context.Context, tag layout.SnapshotID) error {
+	r.tag = tag
+	return nil
+}
 
 func (r *recoverer) RecoverVolume(_ context.Context, v layout.VolumeID, reason string) (layout.Seq, int, string, error) {
 	r.volume = v
@@ -214,6 +222,9 @@ func TestRecoverVolumeGoesToTheJanitor(t *testing.T) {
 	got, err := cc.RecoverVolume(t.Context(), &pb.RecoverVolumeRequest{Volume: 7, Reason: "lease lost"})
 	if err != nil || got.Cut != 17 || got.Sealed != 3 || r.volume != 7 {
 		t.Errorf("got %v (%v), volume %d", got, err, r.volume)
+	}
+	if _, err := cc.DigestTag(t.Context(), &pb.DigestTagRequest{Snapshot: 8}); err != nil || r.tag != 8 {
+		t.Errorf("got %v, tag %d", err, r.tag)
 	}
 	_, err = cc.RecoverVolume(t.Context(), &pb.RecoverVolumeRequest{Volume: 7, Reason: "fail"})
 	if err := pb.FromStatus(err); !errors.Is(err, errs.LeaseHeld) {

@@ -165,6 +165,8 @@ func (m *metaService) carryOut(f *simclient.Fiber, task reconcile.Task) (err err
 		return m.deleteSegment(f, t)
 	case reconcile.Finalize:
 		return m.finalizeSegment(f, t)
+	case reconcile.Free:
+		_, err = m.propose(f, state.FreeSegments{Volume: t.Volume})
 	case reconcile.Purge:
 		_, err = m.propose(f, state.PurgeVolume{Volume: t.Volume})
 	}

@@ -64,7 +64,7 @@ func (s *Sim) onDevice(v *state.View, id layout.DeviceID) *chunkServer {
 func (s *Sim) mayGo(c *chunkServer, ref frame.ShardRef) {
 	v := s.meta.newest()
 	g, ok := v.Segment(ref.Segment)
-	if vol, known := v.Volume(g.Volume); !ok || !g.Needed() || !known || vol.Purged {
+	if !ok || !v.Needed(&g) {
 		return
 	}
 	for i, p := range g.Placements {
@@ -95,8 +95,7 @@ func (s *Sim) lacking() layout.SegmentID {
 	for _, d := range v.Devices() {
 		page, _ := v.SegmentsOnDevice(d.ID, 0, 0)
 		for i := range page {
-			vol, _ := v.Volume(page[i].Volume)
-			if g := &page[i]; page[i].Needed() && !vol.Purged && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() && !s.beyond(v, g) {
+			if g := &page[i]; v.Needed(g) && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() && !s.beyond(v, g) {
 				return g.ID
 			}
 		}

@@ -32,6 +32,8 @@ type (
 	Incarnation uint64
 	// Generation is one placement of one shard, starting at 1.
 	Generation uint32
+	// SnapshotID names a snapshot of a volume, tags among them, in a cell.
+	SnapshotID uint64
 	// RootNumber numbers a volume's map checkpoints, starting at 1.
 	RootNumber uint64
 	// ShardIndex is a shard's position in its segment: 0..k-1 hold data, k..k+m-1 parity.

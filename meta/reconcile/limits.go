@@ -19,6 +19,7 @@ type Limits struct {
 	InFlight  int // tasks of one kind handed out and not done
 	Rebuild   int // rebuilds and repairs handed out and not done, in the cell
 	PerTarget int // of these, for one server
+	Digests   int // tags whose digest is computed at once
 }
 
 // most is how many tasks of a kind may be handed out and not done.
@@ -46,5 +47,6 @@ func DefaultLimits() Limits {
 		RebuildAfter: 10 * time.Minute,
 		Rebuild:      1024,
 		PerTarget:    4,
+		Digests:      4,
 	}
 }

@@ -107,6 +107,8 @@ func (p *Planner) Plan(view *state.View, now time.Duration) []Task {
 	pl.giveBacks()
 	pl.finalizes()
 	pl.rebuild()
+	pl.frees()
+	pl.digests()
 	pl.deletes()
 	pl.purges()
 	p.forget(now)

@@ -189,7 +189,7 @@ func (j *judgement) danger() int {
 
 // judge tells whether a segment needs anything.
 func (pl *plan) judge(s *state.Segment) (j judgement, needs bool) {
-	if v, _ := pl.view.Volume(s.Volume); s.State != state.Finalized || !s.Needed() || v.Purged {
+	if s.State != state.Finalized || !pl.view.Needed(s) {
 		return j, false
 	}
 	missing := 0

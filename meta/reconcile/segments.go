@@ -38,8 +38,8 @@ func (pl *plan) finalizes() {
 			return
 		}
 		pl.p.unfinalizedAfter = s.ID
-		if v, _ := pl.view.Volume(s.Volume); v.Purged {
-			continue
+		if !pl.view.Needed(&s) {
+			continue // of a volume that was purged
 		}
 		if shards, all := pl.shards(&s); (all || pl.endangered(&s)) && len(shards) >= int(s.Geometry.K) {
 			pl.add(Finalize{Segment: s.ID, Shards: shards})
@@ -81,10 +81,21 @@ func (pl *plan) deletePurged() {
 			return
 		}
 		pl.p.purgedSegment = s.ID
-		pl.delete(&s)
+		if !pl.view.Needed(&s) { // else a snapshot stays that branches stand on
+			pl.delete(&s)
+		}
 	}
 	if !more {
 		pl.p.purgedAfter, pl.p.purgedSegment = id, 0
+	}
+}
+
+// frees looks for retired segments that snapshots needed which are gone, one
+// step of each volume a plan.
+func (pl *plan) frees() {
+	page, _ := pl.view.Freeing(0, pl.p.limits.most(kindFree))
+	for _, v := range page {
+		pl.add(Free{Volume: v.ID})
 	}
 }
 

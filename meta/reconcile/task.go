@@ -28,6 +28,8 @@ const (
 	kindPurge
 	kindGiveUp
 	kindRebuild
+	kindFree
+	kindDigest
 	kinds
 )
 
@@ -72,6 +74,15 @@ type Finalize struct {
 
 // Purge wants state.PurgeVolume.
 type Purge struct{ Volume layout.VolumeID }
+
+// Free wants state.FreeSegments.
+type Free struct{ Volume layout.VolumeID }
+
+// Digest wants a server's janitor to compute a tag's content digest.
+type Digest struct {
+	Snapshot layout.SnapshotID
+	Server   layout.ServerID // whose janitor is asked; up by the state
+}
 
 // GiveUp wants state.ChangeDevices with GiveUpDevice, for the life of the server
 // that was judged.
@@ -119,5 +130,7 @@ func (t Recover) key() key       { return key{kindRecover, uint64(t.Volume)} }
 func (t Delete) key() key        { return key{kindDelete, uint64(t.Segment)} }
 func (t Finalize) key() key      { return key{kindFinalize, uint64(t.Segment)} }
 func (t Purge) key() key         { return key{kindPurge, uint64(t.Volume)} }
+func (t Free) key() key          { return key{kindFree, uint64(t.Volume)} }
+func (t Digest) key() key        { return key{kindDigest, uint64(t.Snapshot)} }
 func (t GiveUp) key() key        { return key{kindGiveUp, uint64(t.Device)} }
 func (t Rebuild) key() key       { return key{kindRebuild, uint64(t.Segment)} }

@@ -71,3 +71,16 @@ func (pl *plan) purges() {
 		pl.p.removed.passed()
 	}
 }
+
+// digests hands tags without a digest to janitors.
+func (pl *plan) digests() {
+	up := pl.upServers()
+	if len(up) == 0 {
+		return
+	}
+	for _, f := range pl.view.Undigested(0, pl.p.limits.Digests) {
+		t := Digest{Snapshot: f.ID}
+		t.Server = up[(uint64(f.ID)+uint64(pl.failures(t)))%uint64(len(up))] // another one after a failure
+		pl.add(t)
+	}
+}

@@ -123,7 +123,7 @@ func volumesOn(view *state.View, ids []deviceID, matters func(*state.Segment) bo
 			for i := range page {
 				seg := &page[i]
 				after = seg.ID
-				if seen[seg.Volume] || !needed(view, seg) || !matters(seg) {
+				if seen[seg.Volume] || !view.Needed(seg) || !matters(seg) {
 					continue
 				}
 				seen[seg.Volume] = true

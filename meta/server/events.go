@@ -28,6 +28,14 @@ func logEvent(log *slog.Logger, e state.Event) {
 		log.Info("volume removed", "volume", e.Volume)
 	case state.VolumePurged:
 		log.Info("volume purged", "volume", e.Volume)
+	case state.VolumeCloned:
+		log.Info("volume cloned", "volume", e.Volume, "snapshot", e.Snapshot)
+	case state.VolumeRolledBack:
+		log.Info("volume rolled back", "volume", e.Volume, "old", e.Old, "snapshot", e.Snapshot, "kept", e.Kept)
+	case state.SnapshotCreated:
+		log.Info("snapshot created", "snapshot", e.Snapshot, "volume", e.Volume, "seq", e.Seq)
+	case state.SnapshotRemoved:
+		log.Info("snapshot removed", "snapshot", e.Snapshot, "volume", e.Volume)
 	case state.LeaseTaken:
 		log.Info("lease taken", "volume", e.Volume, "epoch", e.Epoch, "session", e.Session)
 	case state.LeaseExpired:

@@ -90,7 +90,7 @@ func (e *explanation) segments() {
 		for i := range page {
 			after = page[i].ID
 			looked++
-			if !needed(e.view, &page[i]) {
+			if !e.view.Needed(&page[i]) {
 				continue
 			}
 			n := e.missing(&page[i], missing)

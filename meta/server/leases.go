@@ -122,7 +122,7 @@ func (s *Server) RecordRoot(ctx context.Context, r *pb.RecordRootRequest) (*pb.R
 	result, err := s.propose(ctx, state.RecordRoot{
 		ID: state.CommandID(r.GetCommand()), Volume: layout.VolumeID(r.GetVolume()), Epoch: layout.Epoch(r.GetEpoch()),
 		Root: rootIn(r.GetRoot()), MapLists: lists,
-		Retired: segmentIDsIn(r.GetRetired()), RetiredMap: segmentIDsIn(r.GetRetiredMap()),
+		Flat: r.GetFlat(), Retired: segmentIDsIn(r.GetRetired()), RetiredMap: segmentIDsIn(r.GetRetiredMap()),
 	})
 	reply := &pb.RecordRootReply{}
 	for _, id := range result.Segments {

@@ -91,17 +91,12 @@ func Verdict(view *state.View, p *reconcile.Planner, up func(serverID) bool, ask
 		return PlacedHere
 	case generation > at.Generation && len(view.Cell().Restored) > 0:
 		return PlacedHere // it may have moved after the backup that was restored
-	case needed(view, &seg) && !whole(view, up, &seg) && !planted.Is(planted.DeletedBeforeProof):
+	case view.Needed(&seg) && !whole(view, up, &seg) && !planted.Is(planted.DeletedBeforeProof):
 		return PlacedHere
 	case generation <= at.Generation:
 		return Leftover
 	}
 	return Abandoned
-}
-
-func needed(view *state.View, seg *state.Segment) bool {
-	v, _ := view.Volume(seg.Volume)
-	return seg.Needed() && !v.Purged
 }
 
 // whole is the proof that a segment has k+m good shards: it is finalized, none is

@@ -36,6 +36,11 @@ func volumeOut(view *state.View, v *state.Volume) *pb.Volume {
 		Segments: v.Segments, StoredBytes: v.StoredBytes, ReservedBytes: v.ReservedBytes,
 		RootNumber: uint64(v.Root.Number), Covers: uint64(v.Root.Covers), Unsealed: v.Unsealed,
 		State: volumeState(v), Undecided: v.Undecided, RemovedAtUnix: v.RemovedAtUnix,
+		Snapshots: uint64(view.CountSnapshots(v.FamilyID())), Origin: uint64(v.Origin),
+	}
+	if origin, ok := view.SnapshotByID(v.Origin); ok {
+		of, _ := view.Volume(origin.Volume)
+		out.OriginName = layout.VolumeName{Tenant: of.Tenant, Volume: of.Name, Snapshot: origin.Name}.String()
 	}
 	if c, ok := view.ClassByNumber(v.Class); ok {
 		out.ClassName = c.Name
@@ -111,7 +116,17 @@ func (s *Server) openOut(view *state.View, o *state.OpenVolume) *pb.OpenVolumeRe
 	for _, c := range o.Cuts {
 		out.Cuts = append(out.Cuts, &pb.Cut{BeforeEpoch: uint64(c.Before), Seq: uint64(c.Seq)})
 	}
-	out.Segments, out.Servers = s.located(view, o.Segments)
+	all := o.Segments
+	for _, a := range o.Ancestors {
+		all = append(all[:len(all):len(all)], a.Segments...)
+	}
+	list, servers := s.located(view, all)
+	out.Servers, out.Segments = servers, list[:len(o.Segments)]
+	list = list[len(o.Segments):]
+	for _, a := range o.Ancestors {
+		out.Ancestors = append(out.Ancestors, &pb.Ancestor{Volume: uint64(a.Volume), Limit: uint64(a.Limit), Segments: list[:len(a.Segments)]})
+		list = list[len(a.Segments):]
+	}
 	return out
 }
 

@@ -61,6 +61,8 @@ type Server struct {
 	kick     chan struct{} // a place for one: something happened that a controller may act on
 	begun    atomic.Bool   // the soft state of a term in which this server leads is there
 
+	barriers barriers
+
 	mu    sync.Mutex
 	downs map[serverID]struct{} // guarded by mu: servers whose sessions must be told
 }
@@ -208,7 +210,7 @@ func (s *Server) Happened(events []state.Event) {
 func makesWork(e state.Event) bool {
 	switch e.(type) {
 	case state.ServerRegistered, state.ServerWentUp, state.ServerWentDown, state.SessionEnded, state.LeaseExpired,
-		state.SegmentSealed, state.SegmentDropped, state.SegmentRetired, state.VolumePurged,
+		state.SegmentSealed, state.SegmentDropped, state.SegmentRetired, state.VolumePurged, state.SnapshotGone, state.VolumeRolledBack,
 		state.ShardLost, state.DeviceStateChanged:
 		return true
 	}

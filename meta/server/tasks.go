@@ -13,6 +13,10 @@ import (
 	"strake/proto/pb"
 )
 
+// digestTimeout bounds the computation of one tag's digest: it reads the headers
+// of all of its stripes.
+const digestTimeout = time.Hour
+
 // maxDeviceUpdates bounds the devices of one record of figures.
 const maxDeviceUpdates = 256
 
@@ -80,6 +84,10 @@ func (s *Server) carryOut(ctx context.Context, task reconcile.Task) error {
 		return s.do(ctx, state.ChangeDevices{Devices: []deviceID{t.Device}, Change: state.GiveUpDevice, Registered: t.Registered})
 	case reconcile.Rebuild:
 		return s.rebuild(ctx, t)
+	case reconcile.Digest:
+		return s.digest(ctx, t)
+	case reconcile.Free:
+		return s.do(ctx, state.FreeSegments{Volume: t.Volume})
 	case reconcile.Purge:
 		return s.do(ctx, state.PurgeVolume{Volume: t.Volume})
 	}
@@ -117,6 +125,18 @@ func (s *Server) recover(ctx context.Context, t reconcile.Recover) error {
 	}
 	s.log.Info("volume recovered", "volume", t.Volume, "seq", r.GetCut(), "server", t.Server)
 	return nil
+}
+
+// digest asks a janitor for a tag's digest and waits for it.
+func (s *Server) digest(ctx context.Context, t reconcile.Digest) error {
+	c, err := s.chunk(s.machine.View(), t.Server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, digestTimeout)
+	defer cancel()
+	_, err = c.DigestTag(ctx, &pb.DigestTagRequest{Snapshot: uint64(t.Snapshot)})
+	return errs.Wrap(pb.FromStatus(err), "compute the digest of tag %d through chunk server %d", t.Snapshot, t.Server)
 }
 
 // delete deletes a segment's shards, then takes it out of the state.
@@ -240,6 +260,10 @@ func taskName(t reconcile.Task) string {
 		return "give up"
 	case reconcile.Rebuild:
 		return "rebuild"
+	case reconcile.Digest:
+		return "digest tag"
+	case reconcile.Free:
+		return "free segments"
 	}
 	return "purge"
 }

@@ -52,7 +52,9 @@ func (s *Server) GetVolume(ctx context.Context, r *pb.GetVolumeRequest) (*pb.Get
 	if err != nil {
 		return nil, err
 	}
-	return &pb.GetVolumeReply{Volume: volumeOut(view, &v)}, nil
+	out := volumeOut(view, &v)
+	out.SnapshotBytes = view.HeldBySnapshots(v.FamilyID())
+	return &pb.GetVolumeReply{Volume: out}, nil
 }
 
 // ListVolumes implements pb.MetaServer.

@@ -16,5 +16,10 @@ const (
 	MaxRecent        = 1 << 14 // commands remembered for repeats
 	maxMembers       = 64      // metadata servers on record
 	maxRestored      = 256     // restorations from a backup
+	MaxGroup         = 64      // volumes of one group of snapshots
+	MaxSnapshots     = 1 << 14 // snapshots of one volume
+	MaxHolds         = 64      // holds of one tag
+	MaxPins          = 4096    // snapshots that one session has open
+	DigestBytes      = 32      // of a tag's digest
 	MaxPage          = 1000    // entries of one page of a listing
 )

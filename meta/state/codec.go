@@ -111,6 +111,31 @@ func decodeBody(typ Type, b []byte) (Command, error) {
 	case TypeRecordMember:
 		return decodeAs[RecordMember](b)
 	}
+	return decodeFrozen(typ, b)
+}
+
+// decodeFrozen is decodeBody for commands about snapshots and branches.
+func decodeFrozen(typ Type, b []byte) (Command, error) {
+	switch typ {
+	case TypeCreateSnapshots:
+		return decodeAs[CreateSnapshots](b)
+	case TypeRemoveSnapshot:
+		return decodeAs[RemoveSnapshot](b)
+	case TypeCloneVolume:
+		return decodeAs[CloneVolume](b)
+	case TypeRollbackVolume:
+		return decodeAs[RollbackVolume](b)
+	case TypePinSnapshot:
+		return decodeAs[PinSnapshot](b)
+	case TypeUnpinSnapshot:
+		return decodeAs[UnpinSnapshot](b)
+	case TypeHoldTag:
+		return decodeAs[HoldTag](b)
+	case TypeMarkTagReady:
+		return decodeAs[MarkTagReady](b)
+	case TypeFreeSegments:
+		return decodeAs[FreeSegments](b)
+	}
 	return nil, errs.New(errs.Version, "decode command", "unknown command type %d", typ).
 		WithHint("start a newer program on this server")
 }

@@ -43,7 +43,7 @@ func samples() []Command {
 		DropSegments{ID: 1, Segments: []layout.SegmentID{2}},
 		SealSegments{ID: 1, Volume: 2, Epoch: 3, Seals: []Seal{seal}},
 		CloseEpoch{ID: 1, Volume: 2, Epoch: 3, Cut: 9, Seals: []Seal{seal}, Undecided: "why", AcceptLoss: true, AcceptAfter: 4, AtUnix: 77},
-		RecordRoot{ID: 1, Volume: 2, Epoch: 3, Root: Root{Number: 4, Covers: 5, Page: []byte{6}}, MapLists: []Seal{seal}, Retired: []layout.SegmentID{7}, RetiredMap: []layout.SegmentID{8}},
+		RecordRoot{ID: 1, Volume: 2, Epoch: 3, Root: Root{Number: 4, Covers: 5, Page: []byte{6}}, MapLists: []Seal{seal}, Retired: []layout.SegmentID{7}, RetiredMap: []layout.SegmentID{8}, Flat: true},
 		MarkFinalized{ID: 1, Segments: []layout.SegmentID{2}},
 		ReplaceShard{ID: 1, Segment: 2, Shard: 3, Generation: 4, Device: 5},
 		MarkDeleted{ID: 1, Segments: []layout.SegmentID{2}},
@@ -58,6 +58,15 @@ func samples() []Command {
 		EndReservation{ID: 1, Job: "job", Renewed: 2},
 		RestoreCell{ID: 1},
 		RecordMember{ID: 1, Member: Member{Address: "a:1", Directory: 2, Life: 3}},
+		CreateSnapshots{ID: 1, Items: []SnapshotItem{{Volume: ref, Name: "s", Epoch: 2, Seq: 3}}, Tag: true, AtUnix: 77},
+		RemoveSnapshot{ID: 1, Volume: ref, Name: "s"},
+		CloneVolume{ID: 1, Volume: ref, Snapshot: "s", Tenant: "t", Name: "w"},
+		RollbackVolume{ID: 1, Volume: ref, Snapshot: "s", AtUnix: 77},
+		PinSnapshot{ID: 1, Session: 2, Volume: ref, Name: "s", Snapshot: 4},
+		UnpinSnapshot{ID: 1, Session: 2, Snapshot: 4},
+		HoldTag{ID: 1, Volume: ref, Name: "s", By: "job", Release: true},
+		MarkTagReady{ID: 1, Snapshot: 4, Digest: bytes.Repeat([]byte{5}, DigestBytes), Blocks: 6},
+		FreeSegments{ID: 1, Volume: 3},
 	}
 }
 
@@ -76,8 +85,8 @@ func TestEveryCommandRoundTrips(t *testing.T) {
 		}
 		seen[want.Type()] = true
 	}
-	if len(seen) != int(TypeRecordMember) {
-		t.Errorf("%d types have samples, there are %d", len(seen), TypeRecordMember)
+	if len(seen) != int(TypeFreeSegments) {
+		t.Errorf("%d types have samples, there are %d", len(seen), TypeFreeSegments)
 	}
 }
 

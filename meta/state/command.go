@@ -41,6 +41,15 @@ const (
 	TypeEndReservation   Type = 32
 	TypeRestoreCell      Type = 33
 	TypeRecordMember     Type = 34
+	TypeCreateSnapshots  Type = 35
+	TypeRemoveSnapshot   Type = 36
+	TypeCloneVolume      Type = 37
+	TypeRollbackVolume   Type = 38
+	TypePinSnapshot      Type = 39
+	TypeUnpinSnapshot    Type = 40
+	TypeHoldTag          Type = 41
+	TypeMarkTagReady     Type = 42
+	TypeFreeSegments     Type = 43
 )
 
 // Command is one of the command structs below, by value.
@@ -275,6 +284,7 @@ type RecordRoot struct {
 	MapLists   []Seal             `cbor:"5,keyasint,omitempty"` // what each unsealed map segment holds up to this root
 	Retired    []layout.SegmentID `cbor:"6,keyasint,omitempty"` // data segments that this root no longer names
 	RetiredMap []layout.SegmentID `cbor:"7,keyasint,omitempty"`
+	Flat       bool               `cbor:"8,keyasint,omitempty"` // the root names nothing of the branch's origin
 }
 
 // MarkFinalized records that all shards that could be reached took their seal.
@@ -360,4 +370,87 @@ type RestoreCell struct {
 type RecordMember struct {
 	ID     CommandID `cbor:"1,keyasint,omitempty"`
 	Member Member    `cbor:"2,keyasint"`
+}
+
+// SnapshotItem is one volume of a CreateSnapshots. Epoch and Seq are the writer's
+// answer to a barrier: all up to Seq is flushed. They count while there is one.
+type SnapshotItem struct {
+	Volume VolumeRef    `cbor:"1,keyasint"`
+	Name   string       `cbor:"2,keyasint"`
+	Epoch  layout.Epoch `cbor:"3,keyasint,omitempty"`
+	Seq    layout.Seq   `cbor:"4,keyasint,omitempty"`
+}
+
+// CreateSnapshots freezes volumes as they are, all of them or none.
+type CreateSnapshots struct {
+	ID     CommandID      `cbor:"1,keyasint"`
+	Items  []SnapshotItem `cbor:"2,keyasint"`
+	Tag    bool           `cbor:"3,keyasint,omitempty"`
+	AtUnix uint64         `cbor:"4,keyasint,omitempty"` // the leader's clock, for display only
+}
+
+// RemoveSnapshot removes a snapshot or a tag that is not held. While branches or
+// readers stand on it, it is hidden only.
+type RemoveSnapshot struct {
+	ID     CommandID `cbor:"1,keyasint"`
+	Volume VolumeRef `cbor:"2,keyasint"`
+	Name   string    `cbor:"3,keyasint"`
+}
+
+// CloneVolume makes a volume that begins as a snapshot.
+type CloneVolume struct {
+	ID       CommandID `cbor:"1,keyasint"`
+	Volume   VolumeRef `cbor:"2,keyasint"`
+	Snapshot string    `cbor:"3,keyasint"`
+	Tenant   string    `cbor:"4,keyasint,omitempty"`
+	Name     string    `cbor:"5,keyasint"`
+}
+
+// RollbackVolume makes a volume what a snapshot of it is. Nobody may be writing it.
+type RollbackVolume struct {
+	ID       CommandID `cbor:"1,keyasint"`
+	Volume   VolumeRef `cbor:"2,keyasint"`
+	Snapshot string    `cbor:"3,keyasint"`
+	AtUnix   uint64    `cbor:"4,keyasint,omitempty"` // the leader's clock, for display only
+}
+
+// PinSnapshot lets a session read a snapshot until UnpinSnapshot or its end. The
+// snapshot is named by volume and name, or by its id.
+type PinSnapshot struct {
+	ID       CommandID         `cbor:"1,keyasint,omitempty"`
+	Session  layout.SessionID  `cbor:"2,keyasint"`
+	Volume   VolumeRef         `cbor:"3,keyasint"`
+	Name     string            `cbor:"4,keyasint,omitempty"`
+	Snapshot layout.SnapshotID `cbor:"5,keyasint,omitempty"`
+}
+
+// UnpinSnapshot takes PinSnapshot back.
+type UnpinSnapshot struct {
+	ID       CommandID         `cbor:"1,keyasint,omitempty"`
+	Session  layout.SessionID  `cbor:"2,keyasint"`
+	Snapshot layout.SnapshotID `cbor:"3,keyasint"`
+}
+
+// HoldTag keeps a tag from being removed, in the name of By; Release takes that back.
+type HoldTag struct {
+	ID      CommandID `cbor:"1,keyasint,omitempty"`
+	Volume  VolumeRef `cbor:"2,keyasint"`
+	Name    string    `cbor:"3,keyasint"`
+	By      string    `cbor:"4,keyasint"`
+	Release bool      `cbor:"5,keyasint,omitempty"`
+}
+
+// MarkTagReady records a tag's content digest and how many blocks are not zero.
+type MarkTagReady struct {
+	ID       CommandID         `cbor:"1,keyasint,omitempty"`
+	Snapshot layout.SnapshotID `cbor:"2,keyasint"`
+	Digest   []byte            `cbor:"3,keyasint"`
+	Blocks   uint64            `cbor:"4,keyasint,omitempty"`
+}
+
+// FreeSegments goes on with a volume's retired segments, some at a time, after
+// snapshots were removed.
+type FreeSegments struct {
+	ID     CommandID       `cbor:"1,keyasint,omitempty"`
+	Volume layout.VolumeID `cbor:"2,keyasint"`
 }

@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // The parts of Command that are the same in every command.
 
 func (c FormCell) Type() Type         { return TypeFormCell }
@@ -31,6 +33,15 @@ func (c ChangeDevices) Type() Type    { return TypeChangeDevices }
 func (c RemoveServer) Type() Type     { return TypeRemoveServer }
 func (c RestoreCell) Type() Type      { return TypeRestoreCell }
 func (c RecordMember) Type() Type     { return TypeRecordMember }
+func (c CreateSnapshots) Type() Type  { return TypeCreateSnapshots }
+func (c RemoveSnapshot) Type() Type   { return TypeRemoveSnapshot }
+func (c CloneVolume) Type() Type      { return TypeCloneVolume }
+func (c RollbackVolume) Type() Type   { return TypeRollbackVolume }
+func (c PinSnapshot) Type() Type      { return TypePinSnapshot }
+func (c UnpinSnapshot) Type() Type    { return TypeUnpinSnapshot }
+func (c HoldTag) Type() Type          { return TypeHoldTag }
+func (c MarkTagReady) Type() Type     { return TypeMarkTagReady }
+func (c FreeSegments) Type() Type     { return TypeFreeSegments }
 
 func (c FormCell) CommandID() CommandID         { return c.ID }
 func (c RegisterServer) CommandID() CommandID   { return c.ID }
@@ -61,6 +72,15 @@ func (c ChangeDevices) CommandID() CommandID    { return c.ID }
 func (c RemoveServer) CommandID() CommandID     { return c.ID }
 func (c RestoreCell) CommandID() CommandID      { return c.ID }
 func (c RecordMember) CommandID() CommandID     { return c.ID }
+func (c CreateSnapshots) CommandID() CommandID  { return c.ID }
+func (c RemoveSnapshot) CommandID() CommandID   { return c.ID }
+func (c CloneVolume) CommandID() CommandID      { return c.ID }
+func (c RollbackVolume) CommandID() CommandID   { return c.ID }
+func (c PinSnapshot) CommandID() CommandID      { return c.ID }
+func (c UnpinSnapshot) CommandID() CommandID    { return c.ID }
+func (c HoldTag) CommandID() CommandID          { return c.ID }
+func (c MarkTagReady) CommandID() CommandID     { return c.ID }
+func (c FreeSegments) CommandID() CommandID     { return c.ID }
 
 func (c FormCell) request() Command         { return c }
 func (c RegisterServer) request() Command   { return c }
@@ -91,3 +111,22 @@ func (c ChangeDevices) request() Command    { return c }
 func (c RemoveServer) request() Command     { return c }
 func (c RestoreCell) request() Command      { return c }
 func (c RecordMember) request() Command     { return c }
+func (c CreateSnapshots) request() Command  { return c.asked() }
+func (c RemoveSnapshot) request() Command   { return c }
+func (c CloneVolume) request() Command      { return c }
+func (c RollbackVolume) request() Command   { c.AtUnix = 0; return c }
+func (c PinSnapshot) request() Command      { return c }
+func (c UnpinSnapshot) request() Command    { return c }
+func (c HoldTag) request() Command          { return c }
+func (c MarkTagReady) request() Command     { return c }
+func (c FreeSegments) request() Command     { return c }
+
+// asked leaves out what the leader learned from writers: a repeat may bring other
+// barriers.
+func (c CreateSnapshots) asked() Command {
+	c.AtUnix, c.Items = 0, slices.Clone(c.Items)
+	for i := range c.Items {
+		c.Items[i].Epoch, c.Items[i].Seq = 0, 0
+	}
+	return c
+}

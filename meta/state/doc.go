@@ -63,6 +63,11 @@
 //	I9  What is kept for repeats is bounded, and in log order.
 //	I11 Every class and reservation is possible, of a name and number of its own;
 //	    a reservation's class exists.
+//	I12 A snapshot lies in its branch's history; of one branch's snapshots a later
+//	    one has no lower seq and no older root. A removed one exists as long as
+//	    something stands on it, and what a branch began as, or a session reads,
+//	    exists.
+//	I13 A segment that the head or a snapshot names is needed, and no other is.
 //	I10 Every index and figure agrees with the records.
 //
 // # Repeats

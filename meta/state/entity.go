@@ -78,6 +78,8 @@ type Session struct {
 	Owner string           `cbor:"2,keyasint,omitempty"` // for people: host, pid, program
 	// Janitor: others take its leases without force.
 	Janitor bool `cbor:"3,keyasint,omitempty"`
+	// Pins are the snapshots that it reads, in order.
+	Pins []layout.SnapshotID `cbor:"4,keyasint,omitempty"`
 }
 
 // Root is the entry point of a map checkpoint. Number 0 means that there is none.
@@ -124,9 +126,20 @@ type Volume struct {
 	Undecided     string `cbor:"16,keyasint,omitempty"` // why recovery stands: server, shard and reason; empty when it does not
 	Losses        []Loss `cbor:"17,keyasint,omitempty"` // that people accepted; oldest first, the newest MaxLosses
 
+	Family layout.VolumeID   `cbor:"18,keyasint,omitempty"` // whose snapshots' names it shares; 0: its own
+	Origin layout.SnapshotID `cbor:"19,keyasint,omitempty"` // what the branch began as, and may still name; 0: nothing
+	// Flat is the first root that names nothing of the origin, 0: none yet.
+	Flat layout.RootNumber `cbor:"20,keyasint,omitempty"`
+	// Freeing: snapshots became fewer, and of the retired segments those above
+	// FreeAfter were not looked at since; with FreeAgain all are, once more.
+	Freeing   bool             `cbor:"21,keyasint,omitempty"`
+	FreeAgain bool             `cbor:"22,keyasint,omitempty"`
+	FreeAfter layout.SegmentID `cbor:"23,keyasint,omitempty"`
+
 	Segments      uint64 `cbor:"-"` // that hold or may hold data: not given back, not deleted
 	Unsealed      uint64 `cbor:"-"` // of these, allocated or open
 	StoredBytes   uint64 `cbor:"-"` // in sealed segments, parity included
+	RetiredBytes  uint64 `cbor:"-"` // of these, in segments that the head no longer names
 	ReservedBytes uint64 `cbor:"-"` // in unsealed ones
 }
 
@@ -185,6 +198,8 @@ type Segment struct {
 	// covers of the first root that does not name it; of a map segment the
 	// number of that root.
 	Retired uint64
+	// Born is, of a map segment, the first root that may name it; 0: not known.
+	Born layout.RootNumber
 	// Lost are shards of a sealed segment that must be made again although their
 	// devices may live. A shard on a dead device is lost too, and not noted here.
 	Lost layout.Mask

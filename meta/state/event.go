@@ -41,7 +41,35 @@ type (
 	VolumeUndeleted struct{ Volume layout.VolumeID }
 	VolumePurged    struct{ Volume layout.VolumeID }
 	VolumeGone      struct{ Volume layout.VolumeID } // its last segment was deleted
-	LeaseTaken      struct {
+	VolumeCloned    struct {
+		Volume   layout.VolumeID
+		Snapshot layout.SnapshotID
+	}
+	VolumeRolledBack struct {
+		Volume, Old    layout.VolumeID
+		Snapshot, Kept layout.SnapshotID // what it is now, what it was
+	}
+	VolumeFlattened struct{ Volume layout.VolumeID } // it names nothing of its origin any more
+	SnapshotCreated struct {
+		Snapshot layout.SnapshotID
+		Volume   layout.VolumeID
+		Seq      layout.Seq
+	}
+	SnapshotRemoved struct {
+		Snapshot layout.SnapshotID
+		Volume   layout.VolumeID
+	}
+	SnapshotGone struct { // nothing stands on it any more
+		Snapshot layout.SnapshotID
+		Volume   layout.VolumeID
+	}
+	TagHeld struct {
+		Snapshot layout.SnapshotID
+		By       string
+		Released bool
+	}
+	TagReady   struct{ Snapshot layout.SnapshotID }
+	LeaseTaken struct {
 		Volume  layout.VolumeID
 		Epoch   layout.Epoch
 		Session layout.SessionID
@@ -156,3 +184,11 @@ func (ClassRemoved) event()       {}
 func (ReservationMade) event()    {}
 func (ReservationRenewed) event() {}
 func (ReservationEnded) event()   {}
+func (VolumeCloned) event()       {}
+func (VolumeRolledBack) event()   {}
+func (VolumeFlattened) event()    {}
+func (SnapshotCreated) event()    {}
+func (SnapshotRemoved) event()    {}
+func (SnapshotGone) event()       {}
+func (TagHeld) event()            {}
+func (TagReady) event()           {}

@@ -85,6 +85,28 @@ func (x index) ascend(owner, after uint64, fn func(member uint64) bool) {
 	})
 }
 
+// first gives the owner's lowest member, the highest number when it has none.
+func (x index) first(owner uint64) uint64 {
+	lowest := ^uint64(0)
+	x.ascend(owner, 0, func(member uint64) bool { lowest = member; return false })
+	return lowest
+}
+
+// count tells how many members the owner has.
+func (x index) count(owner uint64) (n int) {
+	x.runs.Ascend(run{owner: owner}, func(r run) bool {
+		if r.owner != owner {
+			return false
+		}
+		set := expand(r.members)
+		for _, w := range set {
+			n += bits.OnesCount64(w)
+		}
+		return true
+	})
+	return n
+}
+
 // owns tells whether the owner has any member.
 func (x index) owns(owner uint64) bool {
 	found := false

@@ -103,6 +103,7 @@ func (t *tables) open(v *Volume) *OpenVolume {
 			o.Cuts = append(o.Cuts, c)
 		}
 	}
+	o.Ancestors = t.ancestors(v.Origin, v.Root.Covers)
 	ids := t.members(t.unsealed, uint64(v.ID))
 	more := t.members(t.replayed, uint64(v.ID))
 	for len(ids)+len(more) > 0 {

@@ -11,7 +11,7 @@ import (
 // A segment's record in memory and in snapshots, version 1, frozen. u stands
 // for an unsigned varint in its shortest form:
 //
-//	1  flags: bits 0-2 state, 3 map, 4 a seal or list follows, 5 retired, 6 lost
+//	1  flags: bits 0-2 state, 3 map, 4 a seal or list follows, 5 retired, 6 lost, 7 born
 //	1  k-1 in the low nibble, m-1 in the high one
 //	u  volume     u  epoch     8  command, little-endian
 //	u  shard length in blocks
@@ -22,6 +22,7 @@ import (
 //	   the whole list: 16 digest
 //	u  retired, with bit 5
 //	u  lost shards, a bit each, with bit 6
+//	u  born, with bit 7
 //
 // So a sealed 4+2 segment takes about 150 bytes. Seals are stored only after
 // they were found to fit, which is what lets parity share one list.
@@ -30,6 +31,7 @@ const (
 	flagSeal    = 1 << 4
 	flagRetired = 1 << 5
 	flagLost    = 1 << 6
+	flagBorn    = 1 << 7
 )
 
 func pack(s *Segment) string {
@@ -45,6 +47,9 @@ func pack(s *Segment) string {
 	}
 	if s.Lost != 0 {
 		flags |= flagLost
+	}
+	if s.Born != 0 {
+		flags |= flagBorn
 	}
 	b := make([]byte, 0, 192)
 	b = append(b, flags, (s.Geometry.K-1)|(s.Geometry.M-1)<<4)
@@ -64,6 +69,9 @@ func pack(s *Segment) string {
 	}
 	if s.Lost != 0 {
 		b = binary.AppendUvarint(b, uint64(s.Lost))
+	}
+	if s.Born != 0 {
+		b = binary.AppendUvarint(b, uint64(s.Born))
 	}
 	return string(b)
 }
@@ -162,7 +170,7 @@ func parse(id layout.SegmentID, record string) (*Segment, error) {
 	flags, shape := u.byte(), u.byte()
 	s := &Segment{ID: id, State: SegmentState(flags & 7), Map: flags&flagMap != 0,
 		Geometry: layout.Geometry{K: shape&15 + 1, M: shape>>4 + 1}}
-	if u.bad || !s.Geometry.Valid() || s.State > Dropped || flags>>7 != 0 {
+	if u.bad || !s.Geometry.Valid() || s.State > Dropped {
 		return nil, badRecord(id)
 	}
 	s.Volume = layout.VolumeID(u.uvarint(mostID))
@@ -185,6 +193,9 @@ func parse(id layout.SegmentID, record string) (*Segment, error) {
 	}
 	if flags&flagLost != 0 {
 		s.Lost = layout.Mask(u.uvarint(1<<layout.MaxShards - 1))
+	}
+	if flags&flagBorn != 0 {
+		s.Born = layout.RootNumber(u.uvarint(mostID))
 	}
 	if u.bad || u.b != "" {
 		return nil, badRecord(id)
@@ -233,6 +244,9 @@ func (s *Segment) checkRecord() error {
 	}
 	if s.Lost != 0 && s.State != Sealed && s.State != Finalized || s.Lost>>s.Geometry.Shards() != 0 {
 		return errs.New(errs.Internal, op, "I6: segment %d, %v: shards %b are lost", s.ID, s.State, s.Lost)
+	}
+	if s.Born != 0 && !s.Map {
+		return errs.New(errs.Internal, op, "I6: data segment %d has a first root", s.ID)
 	}
 	for i, p := range s.Placements {
 		if p.Device == 0 || p.Generation == 0 {

@@ -56,6 +56,10 @@ func (t *tables) unfileVolume(v *Volume) {
 		t.held.remove(uint64(v.Holder), uint64(v.ID))
 	}
 	t.orphaned.remove(all, uint64(v.ID))
+	t.freeing.remove(all, uint64(v.ID))
+	if v.Origin != 0 {
+		t.branches.remove(uint64(v.Origin), uint64(v.ID))
+	}
 }
 
 func (t *tables) fileVolume(v *Volume) {
@@ -72,6 +76,12 @@ func (t *tables) fileVolume(v *Volume) {
 	}
 	if v.orphaned() {
 		t.orphaned.add(all, uint64(v.ID))
+	}
+	if v.Freeing {
+		t.freeing.add(all, uint64(v.ID))
+	}
+	if v.Origin != 0 {
+		t.branches.add(uint64(v.Origin), uint64(v.ID))
 	}
 }
 
@@ -101,6 +111,13 @@ func (t *tables) putSegment(s *Segment, v *Volume) {
 	}
 }
 
+// refile puts a segment where it belongs now that fewer snapshots need it. v is a
+// copy of the volume's record that the caller puts afterwards.
+func (t *tables) refile(s *Segment, v *Volume) {
+	t.unfileSegment(s, v)
+	t.fileSegment(s, v)
+}
+
 func (t *tables) dropSegment(s *Segment, v *Volume) {
 	t.segments.Delete(s.ID)
 	t.unfileSegment(s, v)
@@ -111,7 +128,7 @@ func (t *tables) dropSegment(s *Segment, v *Volume) {
 }
 
 // segmentPlaces are the indexes that change with a segment's state.
-func (t *tables) segmentPlaces(s *Segment, v *Volume) (places [6]struct {
+func (t *tables) segmentPlaces(s *Segment, v *Volume) (places [7]struct {
 	in    bool
 	of    index
 	owner uint64
@@ -122,21 +139,17 @@ func (t *tables) segmentPlaces(s *Segment, v *Volume) (places [6]struct {
 	place(0, s.Unsealed(), t.unsealed, uint64(s.Volume))
 	place(1, s.replayed(v), t.replayed, uint64(s.Volume))
 	place(2, s.State == Allocated, t.allocated, all)
-	place(3, s.State == Sealed && s.needed(), t.unfinalized, all)
-	place(4, !s.needed(), t.deletable, all)
-	place(5, s.Lost != 0 && s.State == Finalized && s.needed(), t.lost, all)
+	needed := t.needed(s, v)
+	place(3, s.State == Sealed && needed, t.unfinalized, all)
+	place(4, !needed && !v.Purged || s.State == Dropped, t.deletable, all)
+	place(5, s.Lost != 0 && s.State == Finalized && needed, t.lost, all)
+	place(6, s.Retired != 0 && s.State != Dropped, t.retired, uint64(s.Volume))
 	return places
 }
 
-// needed tells whether anything still names the segment. Today only the head
-// does; a snapshot needs a data segment with born <= S and retired >
-// covers(its root), and a map segment whose range of roots holds one in use.
-// Volumes that are purged need nothing; their segments are found by volume.
-func (s *Segment) needed() bool { return s.State != Dropped && s.Retired == 0 }
-
 // replayed: who opens the volume reads the segment's headers.
 func (s *Segment) replayed(v *Volume) bool {
-	return !s.Map && (s.State == Sealed || s.State == Finalized) && s.needed() && s.Seal.Last > v.Root.Covers
+	return !s.Map && (s.State == Sealed || s.State == Finalized) && s.Retired == 0 && s.Seal.Last > v.Root.Covers
 }
 
 // fileSegment and unfileSegment leave byVolume and byDevice alone: most changes
@@ -176,6 +189,9 @@ func (v *Volume) count(s *Segment, one uint64) {
 		return
 	}
 	v.StoredBytes += one * s.Seal.storedBytes()
+	if s.Retired != 0 {
+		v.RetiredBytes += one * s.Seal.storedBytes()
+	}
 }
 
 // segment gives a copy of the segment's record, nil when there is none. The

@@ -112,10 +112,13 @@ func (g *commander) epoch(vol Volume) layout.Epoch {
 func (g *commander) client(v *View, vol Volume) Command {
 	ref := VolumeRef{ID: vol.ID}
 	unsealed, _ := v.Unsealed(vol.ID, 0, 0)
+	if g.rnd.Intn(6) == 0 {
+		return g.freeze(v, vol)
+	}
 	if vol.Holder == 0 && g.rnd.Intn(3) > 0 {
 		return AcquireLease{ID: g.id, Session: g.session(v), Volume: ref}
 	}
-	switch n := g.rnd.Intn(20); {
+	switch n := g.rnd.Intn(22); {
 	case n < 5:
 		return g.allocate(v, vol)
 	case n < 10 && len(unsealed) > 0:
@@ -132,6 +135,38 @@ func (g *commander) client(v *View, vol Volume) Command {
 		return ResizeVolume{ID: g.id, Volume: ref, SizeBytes: uint64(1+g.rnd.Intn(64)) << 20, Shrink: g.rnd.Intn(2) == 0, Session: vol.Holder, Epoch: vol.Epoch}
 	}
 	return RemoveVolume{ID: g.id, Volume: ref, Now: g.rnd.Intn(2) == 0, AtUnix: 99}
+}
+
+// freeze draws a command about snapshots.
+func (g *commander) freeze(v *View, vol Volume) Command {
+	ref := VolumeRef{ID: vol.ID}
+	name := fmt.Sprintf("s%d", g.rnd.Intn(8))
+	list, _ := v.Snapshots(vol.family(), 0, 0)
+	if len(list) > 0 && g.rnd.Intn(3) > 0 {
+		name = list[g.rnd.Intn(len(list))].Name
+	}
+	switch g.rnd.Intn(14) {
+	case 0, 1, 2, 3:
+		return CreateSnapshots{ID: g.id, Items: []SnapshotItem{{Volume: ref, Name: fmt.Sprintf("s%d", g.rnd.Intn(8)), Epoch: vol.Epoch, Seq: vol.LastSeq}}, Tag: g.rnd.Intn(2) == 0}
+	case 4, 5, 6:
+		return RemoveSnapshot{ID: g.id, Volume: ref, Name: name}
+	case 7:
+		return CloneVolume{ID: g.id, Volume: ref, Snapshot: name, Name: fmt.Sprintf("v%d", g.rnd.Intn(6))}
+	case 8:
+		return RollbackVolume{ID: g.id, Volume: ref, Snapshot: name}
+	case 9:
+		return PinSnapshot{Session: g.session(v), Volume: ref, Name: name}
+	case 10:
+		if s := v.Sessions()[g.rnd.Intn(len(v.Sessions()))]; len(s.Pins) > 0 {
+			return UnpinSnapshot{Session: s.ID, Snapshot: s.Pins[0]}
+		}
+		return FreeSegments{Volume: vol.ID}
+	case 11:
+		return HoldTag{Volume: ref, Name: name, By: "me", Release: g.rnd.Intn(2) == 0}
+	case 12:
+		return MarkTagReady{Snapshot: layout.SnapshotID(1 + g.rnd.Intn(8)), Digest: make([]byte, DigestBytes), Blocks: uint64(g.rnd.Intn(2))}
+	}
+	return FreeSegments{Volume: vol.ID}
 }
 
 func (g *commander) allocate(v *View, vol Volume) Command {
@@ -168,7 +203,7 @@ func (g *commander) close(vol Volume, unsealed []Segment) Command {
 }
 
 func (g *commander) root(v *View, vol Volume, unsealed []Segment) Command {
-	c := RecordRoot{Volume: vol.ID, Epoch: g.epoch(vol), Root: Root{Number: vol.Root.Number + 1, Covers: vol.LastSeq, Page: []byte{1, 2, byte(g.id)}}}
+	c := RecordRoot{Flat: g.rnd.Intn(3) == 0, Volume: vol.ID, Epoch: g.epoch(vol), Root: Root{Number: vol.Root.Number + 1, Covers: vol.LastSeq, Page: []byte{1, 2, byte(g.id)}}}
 	for i := range unsealed {
 		if s := &unsealed[i]; s.Map && s.State == Open {
 			c.MapLists = append(c.MapLists, possibleSeal(g.rnd, s, 1, s.Seal.Count+uint32(g.rnd.Intn(2))))

@@ -25,7 +25,8 @@ type remembered struct {
 func memorable(c Command) bool {
 	switch c.Type() {
 	case TypeOpenSession, TypeCreateVolume, TypeResizeVolume, TypeRemoveVolume, TypeUndeleteVolume, TypeAcquireLease,
-		TypeSetClass, TypeRemoveClass, TypeRenewReservation:
+		TypeSetClass, TypeRemoveClass, TypeRenewReservation,
+		TypeCreateSnapshots, TypeRemoveSnapshot, TypeCloneVolume, TypeRollbackVolume:
 		return true
 	}
 	return false

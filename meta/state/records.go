@@ -54,7 +54,7 @@ func (s *restorer) putSession(r *Session) error {
 	if last, _, _ := s.t.sessions.Max(); r.ID <= last || r.ID > s.t.last.Session {
 		return corrupt("session %d after %d", r.ID, last)
 	}
-	s.t.sessions.Set(r.ID, r)
+	s.t.putSession(r)
 	return nil
 }
 
@@ -110,7 +110,29 @@ func (s *restorer) putRecent(r *remembered) error {
 	return nil
 }
 
-func (s *restorer) end(counts *[sectionEnd]uint64) error {
+// putFrozen: the volumes that stand on snapshots came before; checkFrozen looks
+// at them when all are in.
+func (s *restorer) putFrozen(r *Frozen) error {
+	last, _, _ := s.t.frozen.Max()
+	v := s.volumes[r.Volume]
+	if r.ID <= last || r.ID > s.t.last.Snapshot || v == nil || r.check() != nil {
+		return corrupt("snapshot %d of volume %d after %d", r.ID, r.Volume, last)
+	}
+	if _, taken := s.t.frozenNames.Get(frozenKey(r.Family, r.Name)); taken && !r.Removed {
+		return corrupt("two snapshots of volume %d called %s", r.Family, r.Name)
+	}
+	s.t.putFrozen(r)
+	return nil
+}
+
+// endOld reads the end of version 1.
+func (s *restorer) endOld(counts *[sectionEnd]uint64) error {
+	all := [sections]uint64{}
+	copy(all[:], counts[:])
+	return s.end(&all)
+}
+
+func (s *restorer) end(counts *[sections]uint64) error {
 	if *counts != s.counts {
 		return corrupt("records are missing: %v of %v", s.counts, *counts)
 	}

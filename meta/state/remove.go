@@ -19,6 +19,9 @@ func (c RemoveVolume) apply(t *tables, r *Result) error {
 	if v.Holder != 0 {
 		return t.leaseHeld("remove volume "+v.path(), v)
 	}
+	if err := t.mayGo("remove volume "+v.path(), v, c.Now); err != nil {
+		return err
+	}
 	r.Volume = v.ID
 	if !v.Removed {
 		v.Removed, v.RemovedAtUnix = true, c.AtUnix
@@ -63,23 +66,45 @@ func (c PurgeVolume) apply(t *tables, r *Result) error {
 	if v.Holder != 0 {
 		return t.leaseHeld("purge volume "+v.path(), v)
 	}
+	if err := t.mayGo("purge volume "+v.path(), v, true); err != nil {
+		return err
+	}
 	t.purge(v, r)
 	return nil
 }
 
-// purge makes all the volume's segments deletable, in one step whatever their
-// number. The record stays until the last of them is gone.
+// mayGo refuses to remove a volume with a tag that is held, or, for ever, one
+// with snapshots that is not recovered: clones may need what its writer left.
+func (t *tables) mayGo(op string, v *Volume, ever bool) error {
+	for _, id := range t.snapshotsOf(v.family()) {
+		f, _ := t.frozen.Get(id)
+		if len(f.Holds) > 0 {
+			return errs.New(errs.Busy, op, "its tag %s is held by %s", f.Name, f.Holds[0]).WithHint("`strake tag release` gives it up")
+		}
+	}
+	if ever && v.Unsealed > 0 && t.newest(v.ID) != nil {
+		return errs.New(errs.Busy, op, "its writer is gone, it is not recovered yet, and it has snapshots").WithHint("repeat in a while")
+	}
+	return nil
+}
+
+func (t *tables) snapshotsOf(family layout.VolumeID) (ids []layout.SnapshotID) {
+	t.ofFamily.ascend(uint64(family), 0, func(id uint64) bool { ids = append(ids, layout.SnapshotID(id)); return true })
+	return ids
+}
+
+// purge makes all the volume's segments deletable that clones of it don't need,
+// in one step whatever their number, and its snapshots with it. The record stays
+// until the last of them is gone.
 func (t *tables) purge(v *Volume, r *Result) {
 	v.Purged, v.Undecided = true, ""
 	t.putVolume(v)
 	r.emit(VolumePurged{Volume: v.ID})
-	t.forgetPurged(v, r)
-}
-
-func (t *tables) forgetPurged(v *Volume, r *Result) {
-	if v.Purged && !t.byVolume.owns(uint64(v.ID)) {
-		t.dropVolume(v.ID)
-		r.emit(VolumeGone{Volume: v.ID})
+	for _, id := range t.snapshotsOf(v.family()) {
+		t.removeFrozen(t.snapshotOf(id), r)
+	}
+	if v := t.volume(v.ID); v != nil {
+		t.settle(v, r)
 	}
 }
 

@@ -34,7 +34,7 @@ func Restore(r io.Reader) (*State, error) {
 		return nil, corrupt("bytes after the end (%v)", err)
 	}
 	s.putVolumes()
-	for _, check := range []func(*tables) error{checkIDs, checkServers, checkVolumes} {
+	for _, check := range []func(*tables) error{checkIDs, checkServers, checkVolumes, checkFrozen} {
 		if err := check(s.t); err != nil {
 			return nil, errs.As(err, errs.Corrupt, "restore snapshot")
 		}
@@ -45,8 +45,9 @@ func Restore(r io.Reader) (*State, error) {
 type restorer struct {
 	t       *tables
 	r       io.Reader
+	version uint32
 	section byte
-	counts  [sectionEnd]uint64
+	counts  [sections]uint64
 	buf     []byte
 
 	// Volumes whose segments are being read; they are put when all are in.
@@ -70,8 +71,8 @@ func (s *restorer) start() error {
 	if string(b[:8]) != snapshotMagic || crc32.Checksum(b[:12], stripe.Castagnoli) != le.Uint32(b[12:]) {
 		return corrupt("this is no snapshot, or its header is damaged")
 	}
-	if v := le.Uint32(b[8:]); v != snapshotVersion {
-		return errs.New(errs.Version, "restore snapshot", "version %d, this program reads %d", v, snapshotVersion)
+	if s.version = le.Uint32(b[8:]); s.version < 1 || s.version > snapshotVersion {
+		return errs.New(errs.Version, "restore snapshot", "version %d, this program reads 1 to %d", s.version, snapshotVersion)
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (s *restorer) frame() ([]byte, error) {
 		return nil, errs.As(err, errs.Corrupt, "restore snapshot frame")
 	}
 	n := int(binary.LittleEndian.Uint32(head[4:]))
-	if head[1]|head[2]|head[3] != 0 || n == 0 || n > maxFrame || head[0] < max(s.section, sectionCell) || head[0] > sectionEnd {
+	if head[1]|head[2]|head[3] != 0 || n == 0 || n > maxFrame || s.rank(head[0]) < max(s.rank(s.section), 1) {
 		return nil, corrupt("frame of section %d with %d bytes after section %d", head[0], n, s.section)
 	}
 	if head[0] == sectionCell && s.section == sectionCell || s.section == 0 && head[0] != sectionCell {
@@ -101,6 +102,14 @@ func (s *restorer) frame() ([]byte, error) {
 	return s.buf[:n], nil
 }
 
+// rank is a section's place in the order, -1 for none of this version.
+func (s *restorer) rank(section byte) int {
+	if s.version == 1 && section > sectionEnd {
+		return -1
+	}
+	return bytes.IndexByte(sectionOrder[:], section)
+}
+
 // take reads the records of one frame.
 func (s *restorer) take(payload []byte) error {
 	for len(payload) > 0 {
@@ -109,7 +118,7 @@ func (s *restorer) take(payload []byte) error {
 			return err
 		}
 		payload = rest
-		if s.section < sectionEnd {
+		if s.section != sectionEnd {
 			s.counts[s.section]++
 		} else if len(payload) > 0 {
 			return corrupt("more than one end")
@@ -130,10 +139,15 @@ func (s *restorer) record(b []byte) (rest []byte, err error) {
 		return restoreAs(b, s.putSession)
 	case sectionVolumes:
 		return restoreAs(b, s.putVolume)
+	case sectionFrozen:
+		return restoreAs(b, s.putFrozen)
 	case sectionSegments:
 		return s.putSegment(b)
 	case sectionRecent:
 		return restoreAs(b, s.putRecent)
+	}
+	if s.version == 1 {
+		return restoreAs(b, s.endOld)
 	}
 	return restoreAs(b, s.end)
 }

@@ -37,6 +37,7 @@ func (c RestoreCell) apply(t *tables, r *Result) error {
 	t.last.Session += restoreIDs
 	t.last.Volume += restoreIDs
 	t.last.Segment += restoreIDs
+	t.last.Snapshot += restoreIDs
 	gap.Last = t.last.Segment
 	t.cell.Restored = append(slices.Clone(t.cell.Restored), gap)
 	t.cell.Members = nil

@@ -57,8 +57,13 @@ func (c RecordRoot) apply(t *tables, r *Result) error {
 	}
 	r.Segments = c.retiredOf(t)
 	t.forgetReplayed(v)
+	if c.Flat && v.Origin != 0 && v.Flat == 0 {
+		v.Flat = v.Root.Number
+		r.emit(VolumeFlattened{v.ID})
+	}
 	t.putVolume(v)
 	r.emit(RootRecorded{Volume: v.ID, Number: v.Root.Number, Covers: v.Root.Covers})
+	t.settle(v, r)
 	return nil
 }
 
@@ -100,7 +105,7 @@ func (c RecordRoot) judgeLists(t *tables, v *Volume) ([]Seal, error) {
 // The lists are the writer's wish: it knows which segments its map no longer
 // names, not which of them are sealed. Those that are retired or gone already,
 // that are not sealed yet, or that end above what the root covers are left out;
-// a later root may retire them.
+// a later root may retire them. Those of a branch's ancestors are theirs.
 func (c RecordRoot) judgeRetired(t *tables, v *Volume) ([]*Segment, error) {
 	var out []*Segment
 	for i, id := range append(append([]layout.SegmentID(nil), c.Retired...), c.RetiredMap...) {
@@ -108,12 +113,12 @@ func (c RecordRoot) judgeRetired(t *tables, v *Volume) ([]*Segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s == nil || s.Volume == v.ID && !s.needed() {
+		if s == nil || s.Volume != v.ID || s.gone() {
 			continue
 		}
-		if s.Volume != v.ID || s.Map != (i >= len(c.Retired)) {
-			return nil, errs.New(errs.InvalidArgument, "record root", "segment %d (volume %d, map %v) can't be retired here", id, s.Volume, s.Map).
-				WithHint("retire segments of the same volume, data and map apart")
+		if s.Map != (i >= len(c.Retired)) {
+			return nil, errs.New(errs.InvalidArgument, "record root", "segment %d (map %v) can't be retired here", id, s.Map).
+				WithHint("retire data and map segments apart")
 		}
 		if s.Unsealed() || !s.Map && s.Seal.Last > c.Root.Covers {
 			continue
@@ -126,10 +131,14 @@ func (c RecordRoot) judgeRetired(t *tables, v *Volume) ([]*Segment, error) {
 	return out, nil
 }
 
-// retiredOf gives those of both lists that are retired or gone.
+// gone tells whether the head no longer names the segment.
+func (s *Segment) gone() bool { return s.State == Dropped || s.Retired != 0 }
+
+// retiredOf gives those of both lists that are retired, gone, or never were the
+// volume's own.
 func (c RecordRoot) retiredOf(t *tables) (out []layout.SegmentID) {
 	for _, id := range append(append([]layout.SegmentID(nil), c.Retired...), c.RetiredMap...) {
-		if s := t.segment(id); s == nil || !s.needed() {
+		if s := t.segment(id); s == nil || s.Volume != c.Volume || s.gone() {
 			out = append(out, id)
 		}
 	}

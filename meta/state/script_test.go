@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,7 +182,7 @@ func (s *script) command() Command {
 		return CloseEpoch{Volume: s.volume(), Epoch: epoch, Cut: layout.Seq(s.num("cut")), Seals: s.seals("seals"), Undecided: s.text("undecided")}
 	case "root":
 		return RecordRoot{Volume: s.volume(), Epoch: epoch, MapLists: s.seals("lists"), Retired: s.segments("retired"), RetiredMap: s.segments("retired-map"),
-			Root: Root{Number: layout.RootNumber(s.num("number")), Covers: layout.Seq(s.num("covers")), Page: []byte("page")}}
+			Flat: s.flag("flat"), Root: Root{Number: layout.RootNumber(s.num("number")), Covers: layout.Seq(s.num("covers")), Page: []byte("page")}}
 	case "finalized":
 		return MarkFinalized{Segments: s.segments("segments")}
 	case "replace":
@@ -204,6 +205,37 @@ func (s *script) command() Command {
 		return s.qosCommand()
 	case "deleted":
 		return MarkDeleted{Segments: s.segments("segments")}
+	}
+	return s.frozen()
+}
+
+// frozen reads the commands about snapshots and branches.
+func (s *script) frozen() Command {
+	session, epoch := layout.SessionID(s.num("session")), layout.Epoch(s.num("epoch"))
+	switch s.d.Cmd {
+	case "snapshot", "tag":
+		item := SnapshotItem{Volume: s.ref(), Name: s.text("name"), Epoch: epoch, Seq: layout.Seq(s.num("seq"))}
+		c := CreateSnapshots{ID: s.id(), Items: []SnapshotItem{item}, Tag: s.d.Cmd == "tag"}
+		if also := s.text("also"); also != "" {
+			c.Items = append(c.Items, SnapshotItem{Volume: VolumeRef{Name: also}, Name: s.text("name")})
+		}
+		return c
+	case "remove-snapshot":
+		return RemoveSnapshot{ID: s.id(), Volume: s.ref(), Name: s.text("name")}
+	case "clone":
+		return CloneVolume{ID: s.id(), Volume: s.ref(), Snapshot: s.text("name"), Name: s.text("to")}
+	case "rollback":
+		return RollbackVolume{ID: s.id(), Volume: s.ref(), Snapshot: s.text("name")}
+	case "pin":
+		return PinSnapshot{Session: session, Volume: s.ref(), Name: s.text("name")}
+	case "unpin":
+		return UnpinSnapshot{Session: session, Snapshot: layout.SnapshotID(s.num("snapshot"))}
+	case "hold":
+		return HoldTag{Volume: s.ref(), Name: s.text("name"), By: s.text("by"), Release: s.flag("release")}
+	case "ready":
+		return MarkTagReady{Snapshot: layout.SnapshotID(s.num("snapshot")), Digest: slices.Repeat([]byte{byte(s.num("digest"))}, DigestBytes), Blocks: 1}
+	case "free":
+		return FreeSegments{Volume: s.volume()}
 	}
 	s.t.Fatalf("%s: unknown command %q", s.d.Pos, s.d.Cmd)
 	return nil
@@ -275,6 +307,23 @@ func (s *script) query() (out string, ok bool) {
 		for _, seg := range page {
 			fmt.Fprintf(&b, "  segment %d epoch=%d map=%v %v seq %d-%d retired=%d on %v\n", seg.ID, seg.Epoch, seg.Map, seg.State, seg.Seal.First, seg.Seal.Last, seg.Retired, seg.Placements)
 		}
+	case "snapshots":
+		v.t.frozen.Scan(func(_ layout.SnapshotID, f *Frozen) bool {
+			fmt.Fprintf(&b, "%d %s of volume %d, %v, seq %d of epoch %d, root %d, cuts %v, segments %d to %d, removed=%v holds=%v ready=%v\n",
+				f.ID, f.Name, f.Volume, f.Kind, f.Seq, f.Epoch, f.Root.Number, f.Cuts, f.First, f.Last, f.Removed, f.Holds, f.Digest != nil)
+			return true
+		})
+	case "deletable":
+		page, _ := v.Deletable(0, 0)
+		for _, seg := range page {
+			fmt.Fprintf(&b, "segment %d\n", seg.ID)
+		}
+	case "open-snapshot":
+		f, err := v.t.resolveFrozen("open", s.ref(), s.text("name"))
+		if err != nil {
+			return err.Error(), true
+		}
+		b.WriteString(describeOpen(v.t.openFrozen(f)))
 	case "open":
 		o, err := v.Open(s.ref())
 		if err != nil {
@@ -339,6 +388,12 @@ func describeOpen(o *OpenVolume) string {
 	fmt.Fprintf(&b, "  clean=%v last-seq=%d root=%d cuts=%v\n", o.Clean, o.LastSeq, o.Volume.Root.Number, o.Cuts)
 	for _, s := range o.Segments {
 		fmt.Fprintf(&b, "    segment %d of epoch %d, %v\n", s.ID, s.Epoch, s.State)
+	}
+	for _, a := range o.Ancestors {
+		fmt.Fprintf(&b, "    of volume %d up to seq %d\n", a.Volume, a.Limit)
+		for _, s := range a.Segments {
+			fmt.Fprintf(&b, "      segment %d of epoch %d, %v\n", s.ID, s.Epoch, s.State)
+		}
 	}
 	return b.String()
 }

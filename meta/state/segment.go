@@ -49,6 +49,9 @@ func (c AllocateSegments) apply(t *tables, r *Result) error {
 	for _, p := range c.Placed {
 		t.last.Segment++
 		s := &Segment{ID: t.last.Segment, Volume: v.ID, Epoch: c.Epoch, Command: c.ID, Geometry: p.Geometry, ShardLength: p.ShardLength, Map: c.Map}
+		if c.Map {
+			s.Born = v.Root.Number + 1
+		}
 		for _, d := range p.Devices {
 			s.Placements = append(s.Placements, Placement{Device: d, Generation: 1})
 		}
@@ -199,7 +202,3 @@ func (t *tables) setDropped(s *Segment, v *Volume, r *Result) {
 	t.putSegment(s, v)
 	r.emit(SegmentDropped{Segment: s.ID})
 }
-
-// Needed tells whether anything still names the segment. What a purged volume
-// holds is not needed either, which its record tells.
-func (s *Segment) Needed() bool { return s.needed() }

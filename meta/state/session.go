@@ -15,7 +15,7 @@ func (c OpenSession) check() error {
 func (c OpenSession) apply(t *tables, r *Result) error {
 	t.last.Session++
 	s := &Session{ID: t.last.Session, Owner: c.Owner, Janitor: c.Janitor}
-	t.sessions.Set(s.ID, s)
+	t.putSession(s)
 	r.Cell, r.Session = t.cell.ID, s.ID
 	r.emit(SessionOpened{Session: s.ID, Owner: s.Owner})
 	return nil
@@ -34,7 +34,8 @@ func (t *tables) endSession(id layout.SessionID, expired bool, r *Result) error 
 	if id == 0 || id > t.last.Session {
 		return errs.New(errs.NotFound, "end session", "session %d never was", id)
 	}
-	if _, ok := t.sessions.Get(id); !ok {
+	session, ok := t.sessions.Get(id)
+	if !ok {
 		r.Repeat = true
 		return nil
 	}
@@ -46,7 +47,7 @@ func (t *tables) endSession(id layout.SessionID, expired bool, r *Result) error 
 		t.putVolume(v)
 		r.emit(LeaseExpired{Volume: v.ID, Epoch: v.Epoch, Session: id, Unsealed: v.Unsealed})
 	}
-	t.sessions.Delete(id)
+	t.dropSession(session, r)
 	r.emit(SessionEnded{Session: id, Expired: expired})
 	return nil
 }

@@ -96,7 +96,7 @@ func (c MarkDeleted) apply(t *tables, r *Result) error {
 		if s == nil {
 			return false, nil
 		}
-		if v := t.volume(s.Volume); s.needed() && !v.Purged {
+		if v := t.volume(s.Volume); t.needed(s, v) {
 			return false, errs.New(errs.Conflict, op, "segment %d of volume %s is needed", s.ID, v.path()).
 				WithHint("its shards must not be deleted; this is a bug of the sender")
 		}
@@ -113,7 +113,7 @@ func (c MarkDeleted) apply(t *tables, r *Result) error {
 	})
 	for _, id := range touched {
 		if v := t.volume(id); v != nil {
-			t.forgetPurged(v, r)
+			t.settle(v, r)
 		}
 	}
 	return nil

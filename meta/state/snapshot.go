@@ -9,10 +9,10 @@ import (
 	"strake/proto/stripe"
 )
 
-// A snapshot is a magic number and frames, version 1, little-endian, frozen:
+// A snapshot is a magic number and frames, version 2, little-endian, frozen:
 //
 //	 0  8  magic "STRKMETA"
-//	 8  4  version (1)
+//	 8  4  version (2; version 1 had no sections above 8, and is read)
 //	12  4  CRC32C of the 12 bytes before
 //	then frames:
 //	 0  1  section      1  3  zero
@@ -20,21 +20,22 @@ import (
 //	 8  n  payload
 //	 .. 4  CRC32C of all bytes of the frame before
 //
-// Sections come in the order of their numbers. A section may take many frames;
-// a record never crosses one.
+// Sections come in the order below. A section may take many frames; a record
+// never crosses one.
 //
 //	1  cell      CBOR: identity, last ids, applied index; one record
 //	2  servers   CBOR records by id       3  devices   the same
 //	4  sessions  the same                 5  volumes   the same
+//	9  snapshots of volumes: CBOR records by id
 //	6  segments  by id: u id, u length of the record, the record (see pack)
 //	7  recent    CBOR: remembered commands by log index
-//	8  end       CBOR: how many records each of 2 to 7 had
+//	8  end       CBOR: how many records each section had, by its number
 //
 // Everything else is derived. There is no compression and no time, so the same
 // state gives the same bytes.
 const (
 	snapshotMagic   = "STRKMETA"
-	snapshotVersion = 1
+	snapshotVersion = 2
 	frameHeader     = 8
 	maxFrame        = 1 << 20
 	frameTarget     = 64 << 10 // a frame is written once it has this much
@@ -47,7 +48,13 @@ const (
 	sectionSegments = 6
 	sectionRecent   = 7
 	sectionEnd      = 8
+	sectionFrozen   = 9
+	sections        = 10 // one more than the highest
 )
+
+// sectionOrder is the order in which sections come.
+var sectionOrder = [...]byte{0, sectionCell, sectionServers, sectionDevices, sectionSessions, sectionVolumes,
+	sectionFrozen, sectionSegments, sectionRecent, sectionEnd}
 
 // cellRecord is section 1.
 type cellRecord struct {
@@ -75,6 +82,7 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	t.devices.Scan(func(_ layout.DeviceID, r *Device) bool { return f.record(sectionDevices, r) })
 	t.sessions.Scan(func(_ layout.SessionID, r *Session) bool { return f.record(sectionSessions, r) })
 	t.volumes.Scan(func(_ layout.VolumeID, r *Volume) bool { return f.record(sectionVolumes, r) })
+	t.frozen.Scan(func(_ layout.SnapshotID, r *Frozen) bool { return f.record(sectionFrozen, r) })
 	t.segments.Scan(func(id layout.SegmentID, r string) bool { return f.segment(id, r) })
 	t.recentOrder.Scan(func(_ uint64, id CommandID) bool {
 		r, _ := t.recent.Get(id)
@@ -90,7 +98,7 @@ type frameWriter struct {
 	w       io.Writer
 	section byte
 	buf     []byte // the frame that is being gathered, header included
-	counts  [sectionEnd]uint64
+	counts  [sections]uint64
 	written int64
 	err     error
 }
@@ -125,7 +133,7 @@ func (f *frameWriter) add(section byte, parts ...[]byte) bool {
 	for _, p := range parts {
 		f.buf = append(f.buf, p...)
 	}
-	if section < sectionEnd {
+	if section != sectionEnd {
 		f.counts[section]++
 	}
 	return f.err == nil

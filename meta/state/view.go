@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 )
 
@@ -148,3 +149,145 @@ func values[K key, V any](m *btree.Map[K, *V]) []V {
 
 // LastSegment is the highest id of a segment handed out so far.
 func (v *View) LastSegment() layout.SegmentID { return v.t.last.Segment }
+
+// Needed tells whether the head, a snapshot, or a branch names the segment.
+func (v *View) Needed(s *Segment) bool {
+	vol, ok := v.t.volumes.Get(s.Volume)
+	return ok && v.t.needed(s, vol)
+}
+
+// Freeing lists volumes whose retired segments must be looked at.
+func (v *View) Freeing(after layout.VolumeID, most int) (page []Volume, more bool) {
+	return v.volumesIn(v.t.freeing, after, most)
+}
+
+// Snapshots gives a page of a family's snapshots that are not removed, in the
+// order in which they were made, those above after.
+func (v *View) Snapshots(family layout.VolumeID, after layout.SnapshotID, most int) (page []Frozen, more bool) {
+	most = clampPage(most)
+	v.t.ofFamily.ascend(uint64(family), uint64(after), func(id uint64) bool {
+		if len(page) == most {
+			more = true
+			return false
+		}
+		f, _ := v.t.frozen.Get(layout.SnapshotID(id))
+		page = append(page, *f)
+		return true
+	})
+	return page, more
+}
+
+// FindSnapshot finds a snapshot by its volume's reference and its own name. The error
+// is NotFound.
+func (v *View) FindSnapshot(ref VolumeRef, name string) (Frozen, error) {
+	f, err := v.t.resolveFrozen("look up snapshot", ref, name)
+	if err != nil {
+		return Frozen{}, err
+	}
+	return *f, nil
+}
+
+// SnapshotByID gives a snapshot's record, also of one that is removed and not
+// gone yet.
+func (v *View) SnapshotByID(id layout.SnapshotID) (Frozen, bool) { return value(v.t.frozen, id) }
+
+// SnapshotsByDigest gives the tags with a content digest, at most MaxPage.
+func (v *View) SnapshotsByDigest(digest []byte) (list []Frozen) {
+	prefix := digestKey(digest, 0)
+	v.t.byDigest.Ascend(prefix, func(key string, id layout.SnapshotID) bool {
+		if len(list) == MaxPage || !strings.HasPrefix(key, string(digest)) {
+			return false
+		}
+		f, _ := v.t.frozen.Get(id)
+		list = append(list, *f)
+		return true
+	})
+	return list
+}
+
+// Undigested gives tags whose digest is not computed yet, those above after.
+func (v *View) Undigested(after layout.SnapshotID, most int) (list []Frozen) {
+	v.t.undigested.ascend(all, uint64(after), func(id uint64) bool {
+		f, _ := v.t.frozen.Get(layout.SnapshotID(id))
+		list = append(list, *f)
+		return len(list) < clampPage(most)
+	})
+	return list
+}
+
+// OpenSnapshot gives what a reader of a snapshot needs: the volume as it was,
+// and its log as that of a branch which began there.
+func (v *View) OpenSnapshot(id layout.SnapshotID) (OpenVolume, error) {
+	f := v.t.snapshotOf(id)
+	if f == nil {
+		return OpenVolume{}, errs.New(errs.NotFound, "open snapshot", "there is no snapshot %d", id)
+	}
+	return *v.t.openFrozen(f), nil
+}
+
+// StandOn gives the volumes that began at a snapshot and may still name what it
+// names, and tells whether sessions read it.
+func (v *View) StandOn(id layout.SnapshotID) (branches []Volume, read bool) {
+	v.t.branches.ascend(uint64(id), 0, func(b uint64) bool {
+		vol, _ := v.Volume(layout.VolumeID(b))
+		branches = append(branches, vol)
+		return len(branches) < MaxPage
+	})
+	return branches, v.t.pinned.owns(uint64(id))
+}
+
+// HeldBySnapshots is what the retired segments of a family's branches take that snapshots
+// need, parity included, and Frees what removing one snapshot would give back
+// at once. They read all of the volume's retired segments.
+func (v *View) HeldBySnapshots(family layout.VolumeID) (bytes uint64) {
+	seen := map[layout.VolumeID]bool{}
+	v.t.ofFamily.ascend(uint64(family), 0, func(id uint64) bool {
+		f, _ := v.t.frozen.Get(layout.SnapshotID(id))
+		if seen[f.Volume] {
+			return true
+		}
+		seen[f.Volume] = true
+		v.eachRetired(f.Volume, func(s *Segment, needed *Frozen) {
+			if needed != nil {
+				bytes += s.Seal.storedBytes()
+			}
+		})
+		return true
+	})
+	return bytes
+}
+
+// CountSnapshots counts a family's snapshots that are not removed.
+func (v *View) CountSnapshots(family layout.VolumeID) int { return v.t.countFrozen(family) }
+
+// Frees: see HeldBySnapshots.
+func (v *View) Frees(f *Frozen) (bytes uint64) {
+	if v.t.branches.owns(uint64(f.ID)) || v.t.pinned.owns(uint64(f.ID)) {
+		return 0
+	}
+	without := v.t.shelf.copy()
+	without.drop(f)
+	t := *v.t
+	t.shelf = without
+	v.eachRetired(f.Volume, func(s *Segment, needed *Frozen) {
+		if needed != nil && t.neededBy(s) == nil {
+			bytes += s.Seal.storedBytes()
+		}
+	})
+	return bytes
+}
+
+// eachRetired calls fn with the segments that the head does not need and a
+// snapshot that needs them, if any.
+func (v *View) eachRetired(id layout.VolumeID, fn func(s *Segment, needed *Frozen)) {
+	list := v.t.retired
+	if vol, _ := v.t.volumes.Get(id); vol != nil && vol.Purged {
+		list = v.t.byVolume
+	}
+	list.ascend(uint64(id), 0, func(m uint64) bool {
+		if s := v.t.segment(layout.SegmentID(m)); s.State == Sealed || s.State == Finalized {
+			fn(s, v.t.neededBy(s))
+		}
+		return true
+	})
+}

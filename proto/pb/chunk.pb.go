@@ -930,6 +930,86 @@ func (x *RecoverVolumeRequest) GetReason() string {
 	return ""
 }
 
+type DigestTagRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshot      uint64                 `protobuf:"varint,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestTagRequest) Reset() {
+	*x = DigestTagRequest{}
+	mi := &file_chunk_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestTagRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestTagRequest) ProtoMessage() {}
+
+func (x *DigestTagRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestTagRequest.ProtoReflect.Descriptor instead.
+func (*DigestTagRequest) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DigestTagRequest) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+type DigestTagReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestTagReply) Reset() {
+	*x = DigestTagReply{}
+	mi := &file_chunk_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestTagReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestTagReply) ProtoMessage() {}
+
+func (x *DigestTagReply) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestTagReply.ProtoReflect.Descriptor instead.
+func (*DigestTagReply) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{17}
+}
+
 type RecoverVolumeReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cut           uint64                 `protobuf:"varint,1,opt,name=cut,proto3" json:"cut,omitempty"`
@@ -941,7 +1021,7 @@ type RecoverVolumeReply struct {
 
 func (x *RecoverVolumeReply) Reset() {
 	*x = RecoverVolumeReply{}
-	mi := &file_chunk_proto_msgTypes[16]
+	mi := &file_chunk_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1033,7 @@ func (x *RecoverVolumeReply) String() string {
 func (*RecoverVolumeReply) ProtoMessage() {}
 
 func (x *RecoverVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[16]
+	mi := &file_chunk_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1046,7 @@ func (x *RecoverVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverVolumeReply.ProtoReflect.Descriptor instead.
 func (*RecoverVolumeReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{16}
+	return file_chunk_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecoverVolumeReply) GetCut() uint64 {
@@ -998,7 +1078,7 @@ type ChunkStatusRequest struct {
 
 func (x *ChunkStatusRequest) Reset() {
 	*x = ChunkStatusRequest{}
-	mi := &file_chunk_proto_msgTypes[17]
+	mi := &file_chunk_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1090,7 @@ func (x *ChunkStatusRequest) String() string {
 func (*ChunkStatusRequest) ProtoMessage() {}
 
 func (x *ChunkStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[17]
+	mi := &file_chunk_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1103,7 @@ func (x *ChunkStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkStatusRequest.ProtoReflect.Descriptor instead.
 func (*ChunkStatusRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{17}
+	return file_chunk_proto_rawDescGZIP(), []int{19}
 }
 
 type ChunkStatusReply struct {
@@ -1044,7 +1124,7 @@ type ChunkStatusReply struct {
 
 func (x *ChunkStatusReply) Reset() {
 	*x = ChunkStatusReply{}
-	mi := &file_chunk_proto_msgTypes[18]
+	mi := &file_chunk_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1136,7 @@ func (x *ChunkStatusReply) String() string {
 func (*ChunkStatusReply) ProtoMessage() {}
 
 func (x *ChunkStatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[18]
+	mi := &file_chunk_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1149,7 @@ func (x *ChunkStatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkStatusReply.ProtoReflect.Descriptor instead.
 func (*ChunkStatusReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{18}
+	return file_chunk_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ChunkStatusReply) GetServer() uint64 {
@@ -1174,7 +1254,7 @@ type ClassStatus struct {
 
 func (x *ClassStatus) Reset() {
 	*x = ClassStatus{}
-	mi := &file_chunk_proto_msgTypes[19]
+	mi := &file_chunk_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1266,7 @@ func (x *ClassStatus) String() string {
 func (*ClassStatus) ProtoMessage() {}
 
 func (x *ClassStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[19]
+	mi := &file_chunk_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1279,7 @@ func (x *ClassStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassStatus.ProtoReflect.Descriptor instead.
 func (*ClassStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{19}
+	return file_chunk_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ClassStatus) GetDevice() uint64 {
@@ -1376,7 +1456,7 @@ type VolumeStatus struct {
 
 func (x *VolumeStatus) Reset() {
 	*x = VolumeStatus{}
-	mi := &file_chunk_proto_msgTypes[20]
+	mi := &file_chunk_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1468,7 @@ func (x *VolumeStatus) String() string {
 func (*VolumeStatus) ProtoMessage() {}
 
 func (x *VolumeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[20]
+	mi := &file_chunk_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1481,7 @@ func (x *VolumeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeStatus.ProtoReflect.Descriptor instead.
 func (*VolumeStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{20}
+	return file_chunk_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *VolumeStatus) GetVolume() uint64 {
@@ -1456,7 +1536,7 @@ type SloStatus struct {
 
 func (x *SloStatus) Reset() {
 	*x = SloStatus{}
-	mi := &file_chunk_proto_msgTypes[21]
+	mi := &file_chunk_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1548,7 @@ func (x *SloStatus) String() string {
 func (*SloStatus) ProtoMessage() {}
 
 func (x *SloStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[21]
+	mi := &file_chunk_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1561,7 @@ func (x *SloStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SloStatus.ProtoReflect.Descriptor instead.
 func (*SloStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{21}
+	return file_chunk_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SloStatus) GetClass() uint32 {
@@ -1555,7 +1635,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_chunk_proto_msgTypes[22]
+	mi := &file_chunk_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1647,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[22]
+	mi := &file_chunk_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1660,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{22}
+	return file_chunk_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeviceStatus) GetDevice() uint64 {
@@ -1690,7 +1770,7 @@ type RebuildShardsRequest struct {
 
 func (x *RebuildShardsRequest) Reset() {
 	*x = RebuildShardsRequest{}
-	mi := &file_chunk_proto_msgTypes[23]
+	mi := &file_chunk_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1782,7 @@ func (x *RebuildShardsRequest) String() string {
 func (*RebuildShardsRequest) ProtoMessage() {}
 
 func (x *RebuildShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[23]
+	mi := &file_chunk_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1795,7 @@ func (x *RebuildShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShardsRequest.ProtoReflect.Descriptor instead.
 func (*RebuildShardsRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{23}
+	return file_chunk_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RebuildShardsRequest) GetShards() []*RebuildShard {
@@ -1738,7 +1818,7 @@ type RebuildShard struct {
 
 func (x *RebuildShard) Reset() {
 	*x = RebuildShard{}
-	mi := &file_chunk_proto_msgTypes[24]
+	mi := &file_chunk_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1830,7 @@ func (x *RebuildShard) String() string {
 func (*RebuildShard) ProtoMessage() {}
 
 func (x *RebuildShard) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[24]
+	mi := &file_chunk_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1843,7 @@ func (x *RebuildShard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShard.ProtoReflect.Descriptor instead.
 func (*RebuildShard) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{24}
+	return file_chunk_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RebuildShard) GetTarget() *ShardSpec {
@@ -1816,7 +1896,7 @@ type RebuildSource struct {
 
 func (x *RebuildSource) Reset() {
 	*x = RebuildSource{}
-	mi := &file_chunk_proto_msgTypes[25]
+	mi := &file_chunk_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1908,7 @@ func (x *RebuildSource) String() string {
 func (*RebuildSource) ProtoMessage() {}
 
 func (x *RebuildSource) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[25]
+	mi := &file_chunk_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1921,7 @@ func (x *RebuildSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildSource.ProtoReflect.Descriptor instead.
 func (*RebuildSource) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{25}
+	return file_chunk_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RebuildSource) GetShard() uint32 {
@@ -1888,7 +1968,7 @@ type RebuildShardsReply struct {
 
 func (x *RebuildShardsReply) Reset() {
 	*x = RebuildShardsReply{}
-	mi := &file_chunk_proto_msgTypes[26]
+	mi := &file_chunk_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +1980,7 @@ func (x *RebuildShardsReply) String() string {
 func (*RebuildShardsReply) ProtoMessage() {}
 
 func (x *RebuildShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[26]
+	mi := &file_chunk_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +1993,7 @@ func (x *RebuildShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShardsReply.ProtoReflect.Descriptor instead.
 func (*RebuildShardsReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{26}
+	return file_chunk_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RebuildShardsReply) GetResults() []*RebuiltShard {
@@ -1936,7 +2016,7 @@ type RebuiltShard struct {
 
 func (x *RebuiltShard) Reset() {
 	*x = RebuiltShard{}
-	mi := &file_chunk_proto_msgTypes[27]
+	mi := &file_chunk_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2028,7 @@ func (x *RebuiltShard) String() string {
 func (*RebuiltShard) ProtoMessage() {}
 
 func (x *RebuiltShard) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[27]
+	mi := &file_chunk_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2041,7 @@ func (x *RebuiltShard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuiltShard.ProtoReflect.Descriptor instead.
 func (*RebuiltShard) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{27}
+	return file_chunk_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RebuiltShard) GetResult() *ShardResult {
@@ -2009,7 +2089,7 @@ type ScrubRequest struct {
 
 func (x *ScrubRequest) Reset() {
 	*x = ScrubRequest{}
-	mi := &file_chunk_proto_msgTypes[28]
+	mi := &file_chunk_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2101,7 @@ func (x *ScrubRequest) String() string {
 func (*ScrubRequest) ProtoMessage() {}
 
 func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[28]
+	mi := &file_chunk_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2114,7 @@ func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubRequest.ProtoReflect.Descriptor instead.
 func (*ScrubRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{28}
+	return file_chunk_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ScrubRequest) GetStart() bool {
@@ -2060,7 +2140,7 @@ type ScrubReply struct {
 
 func (x *ScrubReply) Reset() {
 	*x = ScrubReply{}
-	mi := &file_chunk_proto_msgTypes[29]
+	mi := &file_chunk_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2152,7 @@ func (x *ScrubReply) String() string {
 func (*ScrubReply) ProtoMessage() {}
 
 func (x *ScrubReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[29]
+	mi := &file_chunk_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2165,7 @@ func (x *ScrubReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubReply.ProtoReflect.Descriptor instead.
 func (*ScrubReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{29}
+	return file_chunk_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ScrubReply) GetDevices() []*ScrubDevice {
@@ -2115,7 +2195,7 @@ type ScrubDevice struct {
 
 func (x *ScrubDevice) Reset() {
 	*x = ScrubDevice{}
-	mi := &file_chunk_proto_msgTypes[30]
+	mi := &file_chunk_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2207,7 @@ func (x *ScrubDevice) String() string {
 func (*ScrubDevice) ProtoMessage() {}
 
 func (x *ScrubDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[30]
+	mi := &file_chunk_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2220,7 @@ func (x *ScrubDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubDevice.ProtoReflect.Descriptor instead.
 func (*ScrubDevice) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{30}
+	return file_chunk_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ScrubDevice) GetDevice() uint64 {
@@ -2238,7 +2318,7 @@ type ScrubFinding struct {
 
 func (x *ScrubFinding) Reset() {
 	*x = ScrubFinding{}
-	mi := &file_chunk_proto_msgTypes[31]
+	mi := &file_chunk_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2330,7 @@ func (x *ScrubFinding) String() string {
 func (*ScrubFinding) ProtoMessage() {}
 
 func (x *ScrubFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[31]
+	mi := &file_chunk_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2343,7 @@ func (x *ScrubFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubFinding.ProtoReflect.Descriptor instead.
 func (*ScrubFinding) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{31}
+	return file_chunk_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ScrubFinding) GetShard() *ShardRef {
@@ -2350,7 +2430,10 @@ const file_chunk_proto_rawDesc = "" +
 	"\x06shards\x18\x01 \x03(\v2\x14.strake.v1.ShardStatR\x06shards\"F\n" +
 	"\x14RecoverVolumeRequest\x12\x16\n" +
 	"\x06volume\x18\x01 \x01(\x04R\x06volume\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\\\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\".\n" +
+	"\x10DigestTagRequest\x12\x1a\n" +
+	"\bsnapshot\x18\x01 \x01(\x04R\bsnapshot\"\x10\n" +
+	"\x0eDigestTagReply\"\\\n" +
 	"\x12RecoverVolumeReply\x12\x10\n" +
 	"\x03cut\x18\x01 \x01(\x04R\x03cut\x12\x16\n" +
 	"\x06sealed\x18\x02 \x01(\rR\x06sealed\x12\x1c\n" +
@@ -2480,7 +2563,7 @@ const file_chunk_proto_rawDesc = "" +
 	"\fScrubFinding\x12)\n" +
 	"\x05shard\x18\x01 \x01(\v2\x13.strake.v1.ShardRefR\x05shard\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage2\x8e\x05\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage2\xd3\x05\n" +
 	"\x05Chunk\x12L\n" +
 	"\fCreateShards\x12\x1e.strake.v1.CreateShardsRequest\x1a\x1c.strake.v1.CreateShardsReply\x129\n" +
 	"\x05Fence\x12\x17.strake.v1.FenceRequest\x1a\x15.strake.v1.FenceReply0\x01\x12@\n" +
@@ -2488,7 +2571,8 @@ const file_chunk_proto_rawDesc = "" +
 	"\fDeleteShards\x12\x1e.strake.v1.DeleteShardsRequest\x1a\x1c.strake.v1.DeleteShardsReply\x12F\n" +
 	"\n" +
 	"StatShards\x12\x1c.strake.v1.StatShardsRequest\x1a\x1a.strake.v1.StatShardsReply\x12O\n" +
-	"\rRecoverVolume\x12\x1f.strake.v1.RecoverVolumeRequest\x1a\x1d.strake.v1.RecoverVolumeReply\x12O\n" +
+	"\rRecoverVolume\x12\x1f.strake.v1.RecoverVolumeRequest\x1a\x1d.strake.v1.RecoverVolumeReply\x12C\n" +
+	"\tDigestTag\x12\x1b.strake.v1.DigestTagRequest\x1a\x19.strake.v1.DigestTagReply\x12O\n" +
 	"\rRebuildShards\x12\x1f.strake.v1.RebuildShardsRequest\x1a\x1d.strake.v1.RebuildShardsReply\x127\n" +
 	"\x05Scrub\x12\x17.strake.v1.ScrubRequest\x1a\x15.strake.v1.ScrubReply\x12I\n" +
 	"\vChunkStatus\x12\x1d.strake.v1.ChunkStatusRequest\x1a\x1b.strake.v1.ChunkStatusReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
@@ -2505,7 +2589,7 @@ func file_chunk_proto_rawDescGZIP() []byte {
 	return file_chunk_proto_rawDescData
 }
 
-var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_chunk_proto_goTypes = []any{
 	(*ShardSpec)(nil),            // 0: strake.v1.ShardSpec
 	(*ShardResult)(nil),          // 1: strake.v1.ShardResult
@@ -2523,79 +2607,83 @@ var file_chunk_proto_goTypes = []any{
 	(*ShardStat)(nil),            // 13: strake.v1.ShardStat
 	(*StatShardsReply)(nil),      // 14: strake.v1.StatShardsReply
 	(*RecoverVolumeRequest)(nil), // 15: strake.v1.RecoverVolumeRequest
-	(*RecoverVolumeReply)(nil),   // 16: strake.v1.RecoverVolumeReply
-	(*ChunkStatusRequest)(nil),   // 17: strake.v1.ChunkStatusRequest
-	(*ChunkStatusReply)(nil),     // 18: strake.v1.ChunkStatusReply
-	(*ClassStatus)(nil),          // 19: strake.v1.ClassStatus
-	(*VolumeStatus)(nil),         // 20: strake.v1.VolumeStatus
-	(*SloStatus)(nil),            // 21: strake.v1.SloStatus
-	(*DeviceStatus)(nil),         // 22: strake.v1.DeviceStatus
-	(*RebuildShardsRequest)(nil), // 23: strake.v1.RebuildShardsRequest
-	(*RebuildShard)(nil),         // 24: strake.v1.RebuildShard
-	(*RebuildSource)(nil),        // 25: strake.v1.RebuildSource
-	(*RebuildShardsReply)(nil),   // 26: strake.v1.RebuildShardsReply
-	(*RebuiltShard)(nil),         // 27: strake.v1.RebuiltShard
-	(*ScrubRequest)(nil),         // 28: strake.v1.ScrubRequest
-	(*ScrubReply)(nil),           // 29: strake.v1.ScrubReply
-	(*ScrubDevice)(nil),          // 30: strake.v1.ScrubDevice
-	(*ScrubFinding)(nil),         // 31: strake.v1.ScrubFinding
-	(*ShardRef)(nil),             // 32: strake.v1.ShardRef
-	(*Geometry)(nil),             // 33: strake.v1.Geometry
-	(*ShardSeal)(nil),            // 34: strake.v1.ShardSeal
-	(*Seal)(nil),                 // 35: strake.v1.Seal
+	(*DigestTagRequest)(nil),     // 16: strake.v1.DigestTagRequest
+	(*DigestTagReply)(nil),       // 17: strake.v1.DigestTagReply
+	(*RecoverVolumeReply)(nil),   // 18: strake.v1.RecoverVolumeReply
+	(*ChunkStatusRequest)(nil),   // 19: strake.v1.ChunkStatusRequest
+	(*ChunkStatusReply)(nil),     // 20: strake.v1.ChunkStatusReply
+	(*ClassStatus)(nil),          // 21: strake.v1.ClassStatus
+	(*VolumeStatus)(nil),         // 22: strake.v1.VolumeStatus
+	(*SloStatus)(nil),            // 23: strake.v1.SloStatus
+	(*DeviceStatus)(nil),         // 24: strake.v1.DeviceStatus
+	(*RebuildShardsRequest)(nil), // 25: strake.v1.RebuildShardsRequest
+	(*RebuildShard)(nil),         // 26: strake.v1.RebuildShard
+	(*RebuildSource)(nil),        // 27: strake.v1.RebuildSource
+	(*RebuildShardsReply)(nil),   // 28: strake.v1.RebuildShardsReply
+	(*RebuiltShard)(nil),         // 29: strake.v1.RebuiltShard
+	(*ScrubRequest)(nil),         // 30: strake.v1.ScrubRequest
+	(*ScrubReply)(nil),           // 31: strake.v1.ScrubReply
+	(*ScrubDevice)(nil),          // 32: strake.v1.ScrubDevice
+	(*ScrubFinding)(nil),         // 33: strake.v1.ScrubFinding
+	(*ShardRef)(nil),             // 34: strake.v1.ShardRef
+	(*Geometry)(nil),             // 35: strake.v1.Geometry
+	(*ShardSeal)(nil),            // 36: strake.v1.ShardSeal
+	(*Seal)(nil),                 // 37: strake.v1.Seal
 }
 var file_chunk_proto_depIdxs = []int32{
-	32, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
-	33, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
-	32, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
+	34, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
+	35, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
+	34, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
 	0,  // 3: strake.v1.CreateShardsRequest.shards:type_name -> strake.v1.ShardSpec
 	1,  // 4: strake.v1.CreateShardsReply.results:type_name -> strake.v1.ShardResult
-	32, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
-	32, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
+	34, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
+	34, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
 	6,  // 7: strake.v1.FenceReply.stripes:type_name -> strake.v1.FencedStripe
 	8,  // 8: strake.v1.FinalizeRequest.shards:type_name -> strake.v1.FinalizeShard
-	32, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
-	34, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
+	34, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
+	36, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
 	1,  // 11: strake.v1.FinalizeReply.results:type_name -> strake.v1.ShardResult
-	32, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
+	34, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
 	1,  // 13: strake.v1.DeleteShardsReply.results:type_name -> strake.v1.ShardResult
-	32, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
-	32, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
+	34, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
+	34, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
 	13, // 16: strake.v1.StatShardsReply.shards:type_name -> strake.v1.ShardStat
-	22, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
-	19, // 18: strake.v1.ChunkStatusReply.classes:type_name -> strake.v1.ClassStatus
-	20, // 19: strake.v1.ChunkStatusReply.volumes:type_name -> strake.v1.VolumeStatus
-	21, // 20: strake.v1.ChunkStatusReply.slos:type_name -> strake.v1.SloStatus
-	24, // 21: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
+	24, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
+	21, // 18: strake.v1.ChunkStatusReply.classes:type_name -> strake.v1.ClassStatus
+	22, // 19: strake.v1.ChunkStatusReply.volumes:type_name -> strake.v1.VolumeStatus
+	23, // 20: strake.v1.ChunkStatusReply.slos:type_name -> strake.v1.SloStatus
+	26, // 21: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
 	0,  // 22: strake.v1.RebuildShard.target:type_name -> strake.v1.ShardSpec
-	35, // 23: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
-	25, // 24: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
-	27, // 25: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
+	37, // 23: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
+	27, // 24: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
+	29, // 25: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
 	1,  // 26: strake.v1.RebuiltShard.result:type_name -> strake.v1.ShardResult
-	32, // 27: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
-	30, // 28: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
-	31, // 29: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
-	32, // 30: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
+	34, // 27: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
+	32, // 28: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
+	33, // 29: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
+	34, // 30: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
 	2,  // 31: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
 	4,  // 32: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
 	7,  // 33: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
 	10, // 34: strake.v1.Chunk.DeleteShards:input_type -> strake.v1.DeleteShardsRequest
 	12, // 35: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
 	15, // 36: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
-	23, // 37: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
-	28, // 38: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
-	17, // 39: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
-	3,  // 40: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
-	5,  // 41: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
-	9,  // 42: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
-	11, // 43: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
-	14, // 44: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
-	16, // 45: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
-	26, // 46: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
-	29, // 47: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
-	18, // 48: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
-	40, // [40:49] is the sub-list for method output_type
-	31, // [31:40] is the sub-list for method input_type
+	16, // 37: strake.v1.Chunk.DigestTag:input_type -> strake.v1.DigestTagRequest
+	25, // 38: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
+	30, // 39: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
+	19, // 40: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
+	3,  // 41: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
+	5,  // 42: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
+	9,  // 43: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
+	11, // 44: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
+	14, // 45: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
+	18, // 46: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
+	17, // 47: strake.v1.Chunk.DigestTag:output_type -> strake.v1.DigestTagReply
+	28, // 48: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
+	31, // 49: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
+	20, // 50: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
+	41, // [41:51] is the sub-list for method output_type
+	31, // [31:41] is the sub-list for method input_type
 	31, // [31:31] is the sub-list for extension type_name
 	31, // [31:31] is the sub-list for extension extendee
 	0,  // [0:31] is the sub-list for field type_name
@@ -2613,7 +2701,7 @@ func file_chunk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

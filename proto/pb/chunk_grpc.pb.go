@@ -27,6 +27,7 @@ const (
 	Chunk_DeleteShards_FullMethodName  = "/strake.v1.Chunk/DeleteShards"
 	Chunk_StatShards_FullMethodName    = "/strake.v1.Chunk/StatShards"
 	Chunk_RecoverVolume_FullMethodName = "/strake.v1.Chunk/RecoverVolume"
+	Chunk_DigestTag_FullMethodName     = "/strake.v1.Chunk/DigestTag"
 	Chunk_RebuildShards_FullMethodName = "/strake.v1.Chunk/RebuildShards"
 	Chunk_Scrub_FullMethodName         = "/strake.v1.Chunk/Scrub"
 	Chunk_ChunkStatus_FullMethodName   = "/strake.v1.Chunk/ChunkStatus"
@@ -49,6 +50,8 @@ type ChunkClient interface {
 	// RecoverVolume asks this server's janitor to recover and seal a volume whose
 	// writer is gone.
 	RecoverVolume(ctx context.Context, in *RecoverVolumeRequest, opts ...grpc.CallOption) (*RecoverVolumeReply, error)
+	// DigestTag asks this server's janitor to compute a tag's content digest.
+	DigestTag(ctx context.Context, in *DigestTagRequest, opts ...grpc.CallOption) (*DigestTagReply, error)
 	// RebuildShards makes shards of finalized segments again on this server, from
 	// the other shards, and answers when each is durable, verified against its seal
 	// and finalized. Nothing reads it before the metadata service has its place.
@@ -136,6 +139,16 @@ func (c *chunkClient) RecoverVolume(ctx context.Context, in *RecoverVolumeReques
 	return out, nil
 }
 
+func (c *chunkClient) DigestTag(ctx context.Context, in *DigestTagRequest, opts ...grpc.CallOption) (*DigestTagReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DigestTagReply)
+	err := c.cc.Invoke(ctx, Chunk_DigestTag_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *chunkClient) RebuildShards(ctx context.Context, in *RebuildShardsRequest, opts ...grpc.CallOption) (*RebuildShardsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RebuildShardsReply)
@@ -183,6 +196,8 @@ type ChunkServer interface {
 	// RecoverVolume asks this server's janitor to recover and seal a volume whose
 	// writer is gone.
 	RecoverVolume(context.Context, *RecoverVolumeRequest) (*RecoverVolumeReply, error)
+	// DigestTag asks this server's janitor to compute a tag's content digest.
+	DigestTag(context.Context, *DigestTagRequest) (*DigestTagReply, error)
 	// RebuildShards makes shards of finalized segments again on this server, from
 	// the other shards, and answers when each is durable, verified against its seal
 	// and finalized. Nothing reads it before the metadata service has its place.
@@ -218,6 +233,9 @@ func (UnimplementedChunkServer) StatShards(context.Context, *StatShardsRequest) 
 }
 func (UnimplementedChunkServer) RecoverVolume(context.Context, *RecoverVolumeRequest) (*RecoverVolumeReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecoverVolume not implemented")
+}
+func (UnimplementedChunkServer) DigestTag(context.Context, *DigestTagRequest) (*DigestTagReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method DigestTag not implemented")
 }
 func (UnimplementedChunkServer) RebuildShards(context.Context, *RebuildShardsRequest) (*RebuildShardsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method RebuildShards not implemented")
@@ -350,6 +368,24 @@ func _Chunk_RecoverVolume_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Chunk_DigestTag_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DigestTagRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChunkServer).DigestTag(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Chunk_DigestTag_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChunkServer).DigestTag(ctx, req.(*DigestTagRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Chunk_RebuildShards_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RebuildShardsRequest)
 	if err := dec(in); err != nil {
@@ -430,6 +466,10 @@ var Chunk_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RecoverVolume",
 			Handler:    _Chunk_RecoverVolume_Handler,
+		},
+		{
+			MethodName: "DigestTag",
+			Handler:    _Chunk_DigestTag_Handler,
 		},
 		{
 			MethodName: "RebuildShards",

@@ -126,7 +126,7 @@ func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeDevicesRequest_Change.Descriptor instead.
 func (ChangeDevicesRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{84, 0}
+	return file_meta_proto_rawDescGZIP(), []int{108, 0}
 }
 
 type PeekRequest struct {
@@ -2187,6 +2187,10 @@ type Volume struct {
 	Undecided     string                 `protobuf:"bytes,17,opt,name=undecided,proto3" json:"undecided,omitempty"`                                 // the blocking server, shard and reason
 	RemovedAtUnix uint64                 `protobuf:"varint,18,opt,name=removed_at_unix,json=removedAtUnix,proto3" json:"removed_at_unix,omitempty"` // for display only; no decision uses it
 	Losses        []*Loss                `protobuf:"bytes,19,rep,name=losses,proto3" json:"losses,omitempty"`                                       // that people accepted, oldest first
+	Snapshots     uint64                 `protobuf:"varint,20,opt,name=snapshots,proto3" json:"snapshots,omitempty"`                                // tags and automatic ones among them
+	SnapshotBytes uint64                 `protobuf:"varint,21,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`   // of stored_bytes, what only snapshots need; GetVolume alone tells
+	Origin        uint64                 `protobuf:"varint,22,opt,name=origin,proto3" json:"origin,omitempty"`                                      // the snapshot that it began as and still needs, 0: none
+	OriginName    string                 `protobuf:"bytes,23,opt,name=origin_name,json=originName,proto3" json:"origin_name,omitempty"`             // volume@snapshot
 	ClassName     string                 `protobuf:"bytes,25,opt,name=class_name,json=className,proto3" json:"class_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2353,6 +2357,34 @@ func (x *Volume) GetLosses() []*Loss {
 		return x.Losses
 	}
 	return nil
+}
+
+func (x *Volume) GetSnapshots() uint64 {
+	if x != nil {
+		return x.Snapshots
+	}
+	return 0
+}
+
+func (x *Volume) GetSnapshotBytes() uint64 {
+	if x != nil {
+		return x.SnapshotBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetOrigin() uint64 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+func (x *Volume) GetOriginName() string {
+	if x != nil {
+		return x.OriginName
+	}
+	return ""
 }
 
 func (x *Volume) GetClassName() string {
@@ -3142,6 +3174,1434 @@ func (x *UndeleteVolumeReply) GetVolume() *Volume {
 	return nil
 }
 
+type Snapshot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Volume        uint64                 `protobuf:"varint,2,opt,name=volume,proto3" json:"volume,omitempty"` // the branch that it was taken of
+	Tenant        string                 `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	VolumeName    string                 `protobuf:"bytes,4,opt,name=volume_name,json=volumeName,proto3" json:"volume_name,omitempty"`
+	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"` // snapshot, tag, automatic
+	Seq           uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	SizeBytes     uint64                 `protobuf:"varint,9,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	AtUnix        uint64                 `protobuf:"varint,10,opt,name=at_unix,json=atUnix,proto3" json:"at_unix,omitempty"` // for display only
+	Holds         []string               `protobuf:"bytes,11,rep,name=holds,proto3" json:"holds,omitempty"`                  // who keeps a tag from being removed
+	Digest        []byte                 `protobuf:"bytes,12,opt,name=digest,proto3" json:"digest,omitempty"`                // of a tag that is ready
+	Blocks        uint64                 `protobuf:"varint,13,opt,name=blocks,proto3" json:"blocks,omitempty"`               // of a tag that is ready: those not zero
+	RootNumber    uint64                 `protobuf:"varint,14,opt,name=root_number,json=rootNumber,proto3" json:"root_number,omitempty"`
+	Covers        uint64                 `protobuf:"varint,15,opt,name=covers,proto3" json:"covers,omitempty"`
+	Clones        []string               `protobuf:"bytes,16,rep,name=clones,proto3" json:"clones,omitempty"`                            // volumes that began as it; GetSnapshot alone tells
+	Open          bool                   `protobuf:"varint,17,opt,name=open,proto3" json:"open,omitempty"`                               // sessions read it; GetSnapshot alone tells
+	FreesBytes    uint64                 `protobuf:"varint,18,opt,name=frees_bytes,json=freesBytes,proto3" json:"frees_bytes,omitempty"` // what its removal would give back; GetSnapshot alone tells
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_meta_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Snapshot) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Snapshot) GetVolume() uint64 {
+	if x != nil {
+		return x.Volume
+	}
+	return 0
+}
+
+func (x *Snapshot) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *Snapshot) GetVolumeName() string {
+	if x != nil {
+		return x.VolumeName
+	}
+	return ""
+}
+
+func (x *Snapshot) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Snapshot) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Snapshot) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Snapshot) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Snapshot) GetSizeBytes() uint64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *Snapshot) GetAtUnix() uint64 {
+	if x != nil {
+		return x.AtUnix
+	}
+	return 0
+}
+
+func (x *Snapshot) GetHolds() []string {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+func (x *Snapshot) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *Snapshot) GetBlocks() uint64 {
+	if x != nil {
+		return x.Blocks
+	}
+	return 0
+}
+
+func (x *Snapshot) GetRootNumber() uint64 {
+	if x != nil {
+		return x.RootNumber
+	}
+	return 0
+}
+
+func (x *Snapshot) GetCovers() uint64 {
+	if x != nil {
+		return x.Covers
+	}
+	return 0
+}
+
+func (x *Snapshot) GetClones() []string {
+	if x != nil {
+		return x.Clones
+	}
+	return nil
+}
+
+func (x *Snapshot) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *Snapshot) GetFreesBytes() uint64 {
+	if x != nil {
+		return x.FreesBytes
+	}
+	return 0
+}
+
+type CreateSnapshotsRequest struct {
+	state         protoimpl.MessageState         `protogen:"open.v1"`
+	Command       uint64                         `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Items         []*CreateSnapshotsRequest_Item `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"` // at most 64
+	Tag           bool                           `protobuf:"varint,3,opt,name=tag,proto3" json:"tag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSnapshotsRequest) Reset() {
+	*x = CreateSnapshotsRequest{}
+	mi := &file_meta_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSnapshotsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSnapshotsRequest) ProtoMessage() {}
+
+func (x *CreateSnapshotsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSnapshotsRequest.ProtoReflect.Descriptor instead.
+func (*CreateSnapshotsRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *CreateSnapshotsRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *CreateSnapshotsRequest) GetItems() []*CreateSnapshotsRequest_Item {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *CreateSnapshotsRequest) GetTag() bool {
+	if x != nil {
+		return x.Tag
+	}
+	return false
+}
+
+type CreateSnapshotsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshots     []*Snapshot            `protobuf:"bytes,1,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSnapshotsReply) Reset() {
+	*x = CreateSnapshotsReply{}
+	mi := &file_meta_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSnapshotsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSnapshotsReply) ProtoMessage() {}
+
+func (x *CreateSnapshotsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSnapshotsReply.ProtoReflect.Descriptor instead.
+func (*CreateSnapshotsReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *CreateSnapshotsReply) GetSnapshots() []*Snapshot {
+	if x != nil {
+		return x.Snapshots
+	}
+	return nil
+}
+
+type AnswerBarrierRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Volume        uint64                 `protobuf:"varint,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Barrier       uint64                 `protobuf:"varint,3,opt,name=barrier,proto3" json:"barrier,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Seq           uint64                 `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerBarrierRequest) Reset() {
+	*x = AnswerBarrierRequest{}
+	mi := &file_meta_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerBarrierRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerBarrierRequest) ProtoMessage() {}
+
+func (x *AnswerBarrierRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerBarrierRequest.ProtoReflect.Descriptor instead.
+func (*AnswerBarrierRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *AnswerBarrierRequest) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *AnswerBarrierRequest) GetVolume() uint64 {
+	if x != nil {
+		return x.Volume
+	}
+	return 0
+}
+
+func (x *AnswerBarrierRequest) GetBarrier() uint64 {
+	if x != nil {
+		return x.Barrier
+	}
+	return 0
+}
+
+func (x *AnswerBarrierRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *AnswerBarrierRequest) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+type AnswerBarrierReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerBarrierReply) Reset() {
+	*x = AnswerBarrierReply{}
+	mi := &file_meta_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerBarrierReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerBarrierReply) ProtoMessage() {}
+
+func (x *AnswerBarrierReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerBarrierReply.ProtoReflect.Descriptor instead.
+func (*AnswerBarrierReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{48}
+}
+
+type ListSnapshotsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	After         uint64                 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"` // id of the last one seen
+	Most          uint32                 `protobuf:"varint,4,opt,name=most,proto3" json:"most,omitempty"`   // default and cap: 1000
+	Tags          bool                   `protobuf:"varint,5,opt,name=tags,proto3" json:"tags,omitempty"`   // tags alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSnapshotsRequest) Reset() {
+	*x = ListSnapshotsRequest{}
+	mi := &file_meta_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSnapshotsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSnapshotsRequest) ProtoMessage() {}
+
+func (x *ListSnapshotsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSnapshotsRequest.ProtoReflect.Descriptor instead.
+func (*ListSnapshotsRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ListSnapshotsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListSnapshotsRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *ListSnapshotsRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *ListSnapshotsRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *ListSnapshotsRequest) GetTags() bool {
+	if x != nil {
+		return x.Tags
+	}
+	return false
+}
+
+type ListSnapshotsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshots     []*Snapshot            `protobuf:"bytes,1,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	Last          uint64                 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSnapshotsReply) Reset() {
+	*x = ListSnapshotsReply{}
+	mi := &file_meta_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSnapshotsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSnapshotsReply) ProtoMessage() {}
+
+func (x *ListSnapshotsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSnapshotsReply.ProtoReflect.Descriptor instead.
+func (*ListSnapshotsReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ListSnapshotsReply) GetSnapshots() []*Snapshot {
+	if x != nil {
+		return x.Snapshots
+	}
+	return nil
+}
+
+func (x *ListSnapshotsReply) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ListSnapshotsReply) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+type GetSnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSnapshotRequest) Reset() {
+	*x = GetSnapshotRequest{}
+	mi := &file_meta_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSnapshotRequest) ProtoMessage() {}
+
+func (x *GetSnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSnapshotRequest.ProtoReflect.Descriptor instead.
+func (*GetSnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *GetSnapshotRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetSnapshotRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *GetSnapshotRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetSnapshotRequest) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+type GetSnapshotReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSnapshotReply) Reset() {
+	*x = GetSnapshotReply{}
+	mi := &file_meta_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSnapshotReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSnapshotReply) ProtoMessage() {}
+
+func (x *GetSnapshotReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSnapshotReply.ProtoReflect.Descriptor instead.
+func (*GetSnapshotReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *GetSnapshotReply) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+type RemoveSnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSnapshotRequest) Reset() {
+	*x = RemoveSnapshotRequest{}
+	mi := &file_meta_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSnapshotRequest) ProtoMessage() {}
+
+func (x *RemoveSnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSnapshotRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *RemoveSnapshotRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *RemoveSnapshotRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *RemoveSnapshotRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *RemoveSnapshotRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveSnapshotReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSnapshotReply) Reset() {
+	*x = RemoveSnapshotReply{}
+	mi := &file_meta_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSnapshotReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSnapshotReply) ProtoMessage() {}
+
+func (x *RemoveSnapshotReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSnapshotReply.ProtoReflect.Descriptor instead.
+func (*RemoveSnapshotReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{54}
+}
+
+type OpenSnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Id            uint64                 `protobuf:"varint,5,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenSnapshotRequest) Reset() {
+	*x = OpenSnapshotRequest{}
+	mi := &file_meta_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenSnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenSnapshotRequest) ProtoMessage() {}
+
+func (x *OpenSnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenSnapshotRequest.ProtoReflect.Descriptor instead.
+func (*OpenSnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *OpenSnapshotRequest) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *OpenSnapshotRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *OpenSnapshotRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *OpenSnapshotRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OpenSnapshotRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+type OpenSnapshotReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Open          *OpenVolumeReply       `protobuf:"bytes,1,opt,name=open,proto3" json:"open,omitempty"`
+	Snapshot      *Snapshot              `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenSnapshotReply) Reset() {
+	*x = OpenSnapshotReply{}
+	mi := &file_meta_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenSnapshotReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenSnapshotReply) ProtoMessage() {}
+
+func (x *OpenSnapshotReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenSnapshotReply.ProtoReflect.Descriptor instead.
+func (*OpenSnapshotReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *OpenSnapshotReply) GetOpen() *OpenVolumeReply {
+	if x != nil {
+		return x.Open
+	}
+	return nil
+}
+
+func (x *OpenSnapshotReply) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+type CloseSnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Snapshot      uint64                 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseSnapshotRequest) Reset() {
+	*x = CloseSnapshotRequest{}
+	mi := &file_meta_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseSnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseSnapshotRequest) ProtoMessage() {}
+
+func (x *CloseSnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseSnapshotRequest.ProtoReflect.Descriptor instead.
+func (*CloseSnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *CloseSnapshotRequest) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *CloseSnapshotRequest) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+type CloseSnapshotReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseSnapshotReply) Reset() {
+	*x = CloseSnapshotReply{}
+	mi := &file_meta_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseSnapshotReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseSnapshotReply) ProtoMessage() {}
+
+func (x *CloseSnapshotReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseSnapshotReply.ProtoReflect.Descriptor instead.
+func (*CloseSnapshotReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{58}
+}
+
+type CloneVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"`
+	Snapshot      string                 `protobuf:"bytes,4,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	ToTenant      string                 `protobuf:"bytes,5,opt,name=to_tenant,json=toTenant,proto3" json:"to_tenant,omitempty"`
+	ToName        string                 `protobuf:"bytes,6,opt,name=to_name,json=toName,proto3" json:"to_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloneVolumeRequest) Reset() {
+	*x = CloneVolumeRequest{}
+	mi := &file_meta_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloneVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloneVolumeRequest) ProtoMessage() {}
+
+func (x *CloneVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloneVolumeRequest.ProtoReflect.Descriptor instead.
+func (*CloneVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *CloneVolumeRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *CloneVolumeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CloneVolumeRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *CloneVolumeRequest) GetSnapshot() string {
+	if x != nil {
+		return x.Snapshot
+	}
+	return ""
+}
+
+func (x *CloneVolumeRequest) GetToTenant() string {
+	if x != nil {
+		return x.ToTenant
+	}
+	return ""
+}
+
+func (x *CloneVolumeRequest) GetToName() string {
+	if x != nil {
+		return x.ToName
+	}
+	return ""
+}
+
+type CloneVolumeReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloneVolumeReply) Reset() {
+	*x = CloneVolumeReply{}
+	mi := &file_meta_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloneVolumeReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloneVolumeReply) ProtoMessage() {}
+
+func (x *CloneVolumeReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloneVolumeReply.ProtoReflect.Descriptor instead.
+func (*CloneVolumeReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *CloneVolumeReply) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+type RollbackVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"`
+	Snapshot      string                 `protobuf:"bytes,4,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackVolumeRequest) Reset() {
+	*x = RollbackVolumeRequest{}
+	mi := &file_meta_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackVolumeRequest) ProtoMessage() {}
+
+func (x *RollbackVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackVolumeRequest.ProtoReflect.Descriptor instead.
+func (*RollbackVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *RollbackVolumeRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *RollbackVolumeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *RollbackVolumeRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *RollbackVolumeRequest) GetSnapshot() string {
+	if x != nil {
+		return x.Snapshot
+	}
+	return ""
+}
+
+type RollbackVolumeReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	Kept          *Snapshot              `protobuf:"bytes,2,opt,name=kept,proto3" json:"kept,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackVolumeReply) Reset() {
+	*x = RollbackVolumeReply{}
+	mi := &file_meta_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackVolumeReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackVolumeReply) ProtoMessage() {}
+
+func (x *RollbackVolumeReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackVolumeReply.ProtoReflect.Descriptor instead.
+func (*RollbackVolumeReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *RollbackVolumeReply) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+func (x *RollbackVolumeReply) GetKept() *Snapshot {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+type HoldTagRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	Release       bool                   `protobuf:"varint,5,opt,name=release,proto3" json:"release,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldTagRequest) Reset() {
+	*x = HoldTagRequest{}
+	mi := &file_meta_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldTagRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldTagRequest) ProtoMessage() {}
+
+func (x *HoldTagRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldTagRequest.ProtoReflect.Descriptor instead.
+func (*HoldTagRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *HoldTagRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *HoldTagRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *HoldTagRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HoldTagRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *HoldTagRequest) GetRelease() bool {
+	if x != nil {
+		return x.Release
+	}
+	return false
+}
+
+type HoldTagReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldTagReply) Reset() {
+	*x = HoldTagReply{}
+	mi := &file_meta_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldTagReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldTagReply) ProtoMessage() {}
+
+func (x *HoldTagReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldTagReply.ProtoReflect.Descriptor instead.
+func (*HoldTagReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *HoldTagReply) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+type MarkTagReadyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshot      uint64                 `protobuf:"varint,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	Blocks        uint64                 `protobuf:"varint,3,opt,name=blocks,proto3" json:"blocks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarkTagReadyRequest) Reset() {
+	*x = MarkTagReadyRequest{}
+	mi := &file_meta_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkTagReadyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkTagReadyRequest) ProtoMessage() {}
+
+func (x *MarkTagReadyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkTagReadyRequest.ProtoReflect.Descriptor instead.
+func (*MarkTagReadyRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *MarkTagReadyRequest) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *MarkTagReadyRequest) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *MarkTagReadyRequest) GetBlocks() uint64 {
+	if x != nil {
+		return x.Blocks
+	}
+	return 0
+}
+
+type MarkTagReadyReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarkTagReadyReply) Reset() {
+	*x = MarkTagReadyReply{}
+	mi := &file_meta_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkTagReadyReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkTagReadyReply) ProtoMessage() {}
+
+func (x *MarkTagReadyReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkTagReadyReply.ProtoReflect.Descriptor instead.
+func (*MarkTagReadyReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{66}
+}
+
 type Placement struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
@@ -3153,7 +4613,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +4625,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +4638,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{44}
+	return file_meta_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Placement) GetDevice() uint64 {
@@ -3219,7 +4679,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +4691,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +4704,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{45}
+	return file_meta_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Segment) GetId() uint64 {
@@ -3323,7 +4783,7 @@ type ServerAddress struct {
 
 func (x *ServerAddress) Reset() {
 	*x = ServerAddress{}
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +4795,7 @@ func (x *ServerAddress) String() string {
 func (*ServerAddress) ProtoMessage() {}
 
 func (x *ServerAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +4808,7 @@ func (x *ServerAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerAddress.ProtoReflect.Descriptor instead.
 func (*ServerAddress) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{46}
+	return file_meta_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ServerAddress) GetServer() uint64 {
@@ -3390,7 +4850,7 @@ type Root struct {
 
 func (x *Root) Reset() {
 	*x = Root{}
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3402,7 +4862,7 @@ func (x *Root) String() string {
 func (*Root) ProtoMessage() {}
 
 func (x *Root) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3415,7 +4875,7 @@ func (x *Root) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Root.ProtoReflect.Descriptor instead.
 func (*Root) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{47}
+	return file_meta_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Root) GetNumber() uint64 {
@@ -3450,7 +4910,7 @@ type Cut struct {
 
 func (x *Cut) Reset() {
 	*x = Cut{}
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3462,7 +4922,7 @@ func (x *Cut) String() string {
 func (*Cut) ProtoMessage() {}
 
 func (x *Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3475,7 +4935,7 @@ func (x *Cut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cut.ProtoReflect.Descriptor instead.
 func (*Cut) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{48}
+	return file_meta_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Cut) GetBeforeEpoch() uint64 {
@@ -3503,7 +4963,7 @@ type OpenVolumeRequest struct {
 
 func (x *OpenVolumeRequest) Reset() {
 	*x = OpenVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +4975,7 @@ func (x *OpenVolumeRequest) String() string {
 func (*OpenVolumeRequest) ProtoMessage() {}
 
 func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +4988,7 @@ func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeRequest.ProtoReflect.Descriptor instead.
 func (*OpenVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{49}
+	return file_meta_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *OpenVolumeRequest) GetSession() uint64 {
@@ -3559,13 +5019,14 @@ type OpenVolumeReply struct {
 	Cuts          []*Cut                 `protobuf:"bytes,3,rep,name=cuts,proto3" json:"cuts,omitempty"`         // those above covers
 	Segments      []*Segment             `protobuf:"bytes,4,rep,name=segments,proto3" json:"segments,omitempty"` // unsealed, or with stripes above covers
 	Servers       []*ServerAddress       `protobuf:"bytes,5,rep,name=servers,proto3" json:"servers,omitempty"`
+	Ancestors     []*Ancestor            `protobuf:"bytes,6,rep,name=ancestors,proto3" json:"ancestors,omitempty"` // nearest first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OpenVolumeReply) Reset() {
 	*x = OpenVolumeReply{}
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3577,7 +5038,7 @@ func (x *OpenVolumeReply) String() string {
 func (*OpenVolumeReply) ProtoMessage() {}
 
 func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3590,7 +5051,7 @@ func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeReply.ProtoReflect.Descriptor instead.
 func (*OpenVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{50}
+	return file_meta_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *OpenVolumeReply) GetVolume() *Volume {
@@ -3628,6 +5089,75 @@ func (x *OpenVolumeReply) GetServers() []*ServerAddress {
 	return nil
 }
 
+func (x *OpenVolumeReply) GetAncestors() []*Ancestor {
+	if x != nil {
+		return x.Ancestors
+	}
+	return nil
+}
+
+// Ancestor is a branch that a clone or a snapshot stands on: its stripes up to
+// limit are part of the log.
+type Ancestor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        uint64                 `protobuf:"varint,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	Limit         uint64                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Segments      []*Segment             `protobuf:"bytes,3,rep,name=segments,proto3" json:"segments,omitempty"` // unsealed, or with stripes above the root's covers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ancestor) Reset() {
+	*x = Ancestor{}
+	mi := &file_meta_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ancestor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ancestor) ProtoMessage() {}
+
+func (x *Ancestor) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ancestor.ProtoReflect.Descriptor instead.
+func (*Ancestor) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *Ancestor) GetVolume() uint64 {
+	if x != nil {
+		return x.Volume
+	}
+	return 0
+}
+
+func (x *Ancestor) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Ancestor) GetSegments() []*Segment {
+	if x != nil {
+		return x.Segments
+	}
+	return nil
+}
+
 type AcquireLeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
@@ -3642,7 +5172,7 @@ type AcquireLeaseRequest struct {
 
 func (x *AcquireLeaseRequest) Reset() {
 	*x = AcquireLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +5184,7 @@ func (x *AcquireLeaseRequest) String() string {
 func (*AcquireLeaseRequest) ProtoMessage() {}
 
 func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +5197,7 @@ func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseRequest.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{51}
+	return file_meta_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *AcquireLeaseRequest) GetCommand() uint64 {
@@ -3725,7 +5255,7 @@ type AcquireLeaseReply struct {
 
 func (x *AcquireLeaseReply) Reset() {
 	*x = AcquireLeaseReply{}
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +5267,7 @@ func (x *AcquireLeaseReply) String() string {
 func (*AcquireLeaseReply) ProtoMessage() {}
 
 func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +5280,7 @@ func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseReply.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{52}
+	return file_meta_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AcquireLeaseReply) GetEpoch() uint64 {
@@ -3801,7 +5331,7 @@ type ReleaseLeaseRequest struct {
 
 func (x *ReleaseLeaseRequest) Reset() {
 	*x = ReleaseLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3813,7 +5343,7 @@ func (x *ReleaseLeaseRequest) String() string {
 func (*ReleaseLeaseRequest) ProtoMessage() {}
 
 func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3826,7 +5356,7 @@ func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{53}
+	return file_meta_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ReleaseLeaseRequest) GetCommand() uint64 {
@@ -3872,7 +5402,7 @@ type ReleaseLeaseReply struct {
 
 func (x *ReleaseLeaseReply) Reset() {
 	*x = ReleaseLeaseReply{}
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3884,7 +5414,7 @@ func (x *ReleaseLeaseReply) String() string {
 func (*ReleaseLeaseReply) ProtoMessage() {}
 
 func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3897,7 +5427,7 @@ func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseReply.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{54}
+	return file_meta_proto_rawDescGZIP(), []int{78}
 }
 
 type AllocateSegmentsRequest struct {
@@ -3916,7 +5446,7 @@ type AllocateSegmentsRequest struct {
 
 func (x *AllocateSegmentsRequest) Reset() {
 	*x = AllocateSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +5458,7 @@ func (x *AllocateSegmentsRequest) String() string {
 func (*AllocateSegmentsRequest) ProtoMessage() {}
 
 func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +5471,7 @@ func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{55}
+	return file_meta_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *AllocateSegmentsRequest) GetCommand() uint64 {
@@ -4010,7 +5540,7 @@ type AllocateSegmentsReply struct {
 
 func (x *AllocateSegmentsReply) Reset() {
 	*x = AllocateSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4022,7 +5552,7 @@ func (x *AllocateSegmentsReply) String() string {
 func (*AllocateSegmentsReply) ProtoMessage() {}
 
 func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4035,7 +5565,7 @@ func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsReply.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{56}
+	return file_meta_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *AllocateSegmentsReply) GetSegments() []*Segment {
@@ -4064,7 +5594,7 @@ type SealSegmentsRequest struct {
 
 func (x *SealSegmentsRequest) Reset() {
 	*x = SealSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +5606,7 @@ func (x *SealSegmentsRequest) String() string {
 func (*SealSegmentsRequest) ProtoMessage() {}
 
 func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +5619,7 @@ func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{57}
+	return file_meta_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SealSegmentsRequest) GetCommand() uint64 {
@@ -4128,7 +5658,7 @@ type SealSegmentsReply struct {
 
 func (x *SealSegmentsReply) Reset() {
 	*x = SealSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +5670,7 @@ func (x *SealSegmentsReply) String() string {
 func (*SealSegmentsReply) ProtoMessage() {}
 
 func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +5683,7 @@ func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsReply.ProtoReflect.Descriptor instead.
 func (*SealSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{58}
+	return file_meta_proto_rawDescGZIP(), []int{82}
 }
 
 type CloseEpochRequest struct {
@@ -4172,7 +5702,7 @@ type CloseEpochRequest struct {
 
 func (x *CloseEpochRequest) Reset() {
 	*x = CloseEpochRequest{}
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +5714,7 @@ func (x *CloseEpochRequest) String() string {
 func (*CloseEpochRequest) ProtoMessage() {}
 
 func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +5727,7 @@ func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochRequest.ProtoReflect.Descriptor instead.
 func (*CloseEpochRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{59}
+	return file_meta_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CloseEpochRequest) GetCommand() uint64 {
@@ -4264,7 +5794,7 @@ type CloseEpochReply struct {
 
 func (x *CloseEpochReply) Reset() {
 	*x = CloseEpochReply{}
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4276,7 +5806,7 @@ func (x *CloseEpochReply) String() string {
 func (*CloseEpochReply) ProtoMessage() {}
 
 func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4289,7 +5819,7 @@ func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochReply.ProtoReflect.Descriptor instead.
 func (*CloseEpochReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{60}
+	return file_meta_proto_rawDescGZIP(), []int{84}
 }
 
 type RecordRootRequest struct {
@@ -4302,13 +5832,14 @@ type RecordRootRequest struct {
 	Retired  []uint64               `protobuf:"varint,6,rep,packed,name=retired,proto3" json:"retired,omitempty"`           // data segments that this root no longer names; those that are
 	// sealed and end at or below covers are retired, others keep
 	RetiredMap    []uint64 `protobuf:"varint,7,rep,packed,name=retired_map,json=retiredMap,proto3" json:"retired_map,omitempty"` // map segments that this root no longer names; the sealed ones are retired
+	Flat          bool     `protobuf:"varint,8,opt,name=flat,proto3" json:"flat,omitempty"`                                      // the root names nothing of the snapshot that the volume began as
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordRootRequest) Reset() {
 	*x = RecordRootRequest{}
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4320,7 +5851,7 @@ func (x *RecordRootRequest) String() string {
 func (*RecordRootRequest) ProtoMessage() {}
 
 func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4333,7 +5864,7 @@ func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootRequest.ProtoReflect.Descriptor instead.
 func (*RecordRootRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{61}
+	return file_meta_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RecordRootRequest) GetCommand() uint64 {
@@ -4385,6 +5916,13 @@ func (x *RecordRootRequest) GetRetiredMap() []uint64 {
 	return nil
 }
 
+func (x *RecordRootRequest) GetFlat() bool {
+	if x != nil {
+		return x.Flat
+	}
+	return false
+}
+
 type RecordRootReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Retired       []uint64               `protobuf:"varint,1,rep,packed,name=retired,proto3" json:"retired,omitempty"`
@@ -4394,7 +5932,7 @@ type RecordRootReply struct {
 
 func (x *RecordRootReply) Reset() {
 	*x = RecordRootReply{}
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4406,7 +5944,7 @@ func (x *RecordRootReply) String() string {
 func (*RecordRootReply) ProtoMessage() {}
 
 func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4419,7 +5957,7 @@ func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootReply.ProtoReflect.Descriptor instead.
 func (*RecordRootReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{62}
+	return file_meta_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RecordRootReply) GetRetired() []uint64 {
@@ -4441,7 +5979,7 @@ type RequestMoveRequest struct {
 
 func (x *RequestMoveRequest) Reset() {
 	*x = RequestMoveRequest{}
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4453,7 +5991,7 @@ func (x *RequestMoveRequest) String() string {
 func (*RequestMoveRequest) ProtoMessage() {}
 
 func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4466,7 +6004,7 @@ func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveRequest.ProtoReflect.Descriptor instead.
 func (*RequestMoveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{63}
+	return file_meta_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RequestMoveRequest) GetSession() uint64 {
@@ -4507,7 +6045,7 @@ type RequestMoveReply struct {
 
 func (x *RequestMoveReply) Reset() {
 	*x = RequestMoveReply{}
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4519,7 +6057,7 @@ func (x *RequestMoveReply) String() string {
 func (*RequestMoveReply) ProtoMessage() {}
 
 func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4532,7 +6070,7 @@ func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveReply.ProtoReflect.Descriptor instead.
 func (*RequestMoveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{64}
+	return file_meta_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *RequestMoveReply) GetGranted() bool {
@@ -4558,7 +6096,7 @@ type GetSegmentsRequest struct {
 
 func (x *GetSegmentsRequest) Reset() {
 	*x = GetSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4570,7 +6108,7 @@ func (x *GetSegmentsRequest) String() string {
 func (*GetSegmentsRequest) ProtoMessage() {}
 
 func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4583,7 +6121,7 @@ func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*GetSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{65}
+	return file_meta_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetSegmentsRequest) GetIds() []uint64 {
@@ -4603,7 +6141,7 @@ type GetSegmentsReply struct {
 
 func (x *GetSegmentsReply) Reset() {
 	*x = GetSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4615,7 +6153,7 @@ func (x *GetSegmentsReply) String() string {
 func (*GetSegmentsReply) ProtoMessage() {}
 
 func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4628,7 +6166,7 @@ func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsReply.ProtoReflect.Descriptor instead.
 func (*GetSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{66}
+	return file_meta_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetSegmentsReply) GetSegments() []*Segment {
@@ -4656,7 +6194,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4668,7 +6206,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4681,7 +6219,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{67}
+	return file_meta_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListSegmentsRequest) GetVolume() uint64 {
@@ -4716,7 +6254,7 @@ type ListSegmentsReply struct {
 
 func (x *ListSegmentsReply) Reset() {
 	*x = ListSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4728,7 +6266,7 @@ func (x *ListSegmentsReply) String() string {
 func (*ListSegmentsReply) ProtoMessage() {}
 
 func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4741,7 +6279,7 @@ func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsReply.ProtoReflect.Descriptor instead.
 func (*ListSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{68}
+	return file_meta_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ListSegmentsReply) GetSegments() []*Segment {
@@ -4777,7 +6315,7 @@ type ShardReport struct {
 
 func (x *ShardReport) Reset() {
 	*x = ShardReport{}
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +6327,7 @@ func (x *ShardReport) String() string {
 func (*ShardReport) ProtoMessage() {}
 
 func (x *ShardReport) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +6340,7 @@ func (x *ShardReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShardReport.ProtoReflect.Descriptor instead.
 func (*ShardReport) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{69}
+	return file_meta_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ShardReport) GetShard() *ShardRef {
@@ -4843,7 +6381,7 @@ type ReportShardsRequest struct {
 
 func (x *ReportShardsRequest) Reset() {
 	*x = ReportShardsRequest{}
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4855,7 +6393,7 @@ func (x *ReportShardsRequest) String() string {
 func (*ReportShardsRequest) ProtoMessage() {}
 
 func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4868,7 +6406,7 @@ func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsRequest.ProtoReflect.Descriptor instead.
 func (*ReportShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{70}
+	return file_meta_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ReportShardsRequest) GetSession() uint64 {
@@ -4893,7 +6431,7 @@ type ReportShardsReply struct {
 
 func (x *ReportShardsReply) Reset() {
 	*x = ReportShardsReply{}
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4905,7 +6443,7 @@ func (x *ReportShardsReply) String() string {
 func (*ReportShardsReply) ProtoMessage() {}
 
 func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4918,7 +6456,7 @@ func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsReply.ProtoReflect.Descriptor instead.
 func (*ReportShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{71}
+	return file_meta_proto_rawDescGZIP(), []int{95}
 }
 
 type CheckShardsRequest struct {
@@ -4931,7 +6469,7 @@ type CheckShardsRequest struct {
 
 func (x *CheckShardsRequest) Reset() {
 	*x = CheckShardsRequest{}
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4943,7 +6481,7 @@ func (x *CheckShardsRequest) String() string {
 func (*CheckShardsRequest) ProtoMessage() {}
 
 func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4956,7 +6494,7 @@ func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsRequest.ProtoReflect.Descriptor instead.
 func (*CheckShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{72}
+	return file_meta_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *CheckShardsRequest) GetServer() uint64 {
@@ -4983,7 +6521,7 @@ type CheckShardsReply struct {
 
 func (x *CheckShardsReply) Reset() {
 	*x = CheckShardsReply{}
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4995,7 +6533,7 @@ func (x *CheckShardsReply) String() string {
 func (*CheckShardsReply) ProtoMessage() {}
 
 func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5008,7 +6546,7 @@ func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsReply.ProtoReflect.Descriptor instead.
 func (*CheckShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{73}
+	return file_meta_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
@@ -5035,7 +6573,7 @@ type ExplainVolumeRequest struct {
 
 func (x *ExplainVolumeRequest) Reset() {
 	*x = ExplainVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5047,7 +6585,7 @@ func (x *ExplainVolumeRequest) String() string {
 func (*ExplainVolumeRequest) ProtoMessage() {}
 
 func (x *ExplainVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5060,7 +6598,7 @@ func (x *ExplainVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ExplainVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{74}
+	return file_meta_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ExplainVolumeRequest) GetTenant() string {
@@ -5089,7 +6627,7 @@ type ExplainVolumeReply struct {
 
 func (x *ExplainVolumeReply) Reset() {
 	*x = ExplainVolumeReply{}
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5101,7 +6639,7 @@ func (x *ExplainVolumeReply) String() string {
 func (*ExplainVolumeReply) ProtoMessage() {}
 
 func (x *ExplainVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5114,7 +6652,7 @@ func (x *ExplainVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVolumeReply.ProtoReflect.Descriptor instead.
 func (*ExplainVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{75}
+	return file_meta_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ExplainVolumeReply) GetVolume() *Volume {
@@ -5156,7 +6694,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5168,7 +6706,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5181,7 +6719,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{76}
+	return file_meta_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Finding) GetBad() bool {
@@ -5217,7 +6755,7 @@ type Blocked struct {
 
 func (x *Blocked) Reset() {
 	*x = Blocked{}
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5229,7 +6767,7 @@ func (x *Blocked) String() string {
 func (*Blocked) ProtoMessage() {}
 
 func (x *Blocked) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5242,7 +6780,7 @@ func (x *Blocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blocked.ProtoReflect.Descriptor instead.
 func (*Blocked) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{77}
+	return file_meta_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Blocked) GetServer() uint64 {
@@ -5287,7 +6825,7 @@ type ReportBlockedRequest struct {
 
 func (x *ReportBlockedRequest) Reset() {
 	*x = ReportBlockedRequest{}
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5299,7 +6837,7 @@ func (x *ReportBlockedRequest) String() string {
 func (*ReportBlockedRequest) ProtoMessage() {}
 
 func (x *ReportBlockedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5312,7 +6850,7 @@ func (x *ReportBlockedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBlockedRequest.ProtoReflect.Descriptor instead.
 func (*ReportBlockedRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{78}
+	return file_meta_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ReportBlockedRequest) GetSession() uint64 {
@@ -5365,7 +6903,7 @@ type ReportBlockedReply struct {
 
 func (x *ReportBlockedReply) Reset() {
 	*x = ReportBlockedReply{}
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5377,7 +6915,7 @@ func (x *ReportBlockedReply) String() string {
 func (*ReportBlockedReply) ProtoMessage() {}
 
 func (x *ReportBlockedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5390,7 +6928,7 @@ func (x *ReportBlockedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBlockedReply.ProtoReflect.Descriptor instead.
 func (*ReportBlockedReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{79}
+	return file_meta_proto_rawDescGZIP(), []int{103}
 }
 
 type BackupRequest struct {
@@ -5401,7 +6939,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5413,7 +6951,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5426,7 +6964,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{80}
+	return file_meta_proto_rawDescGZIP(), []int{104}
 }
 
 type BackupPart struct {
@@ -5438,7 +6976,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5450,7 +6988,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5463,7 +7001,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{81}
+	return file_meta_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *BackupPart) GetData() []byte {
@@ -5481,7 +7019,7 @@ type RebuildStatusRequest struct {
 
 func (x *RebuildStatusRequest) Reset() {
 	*x = RebuildStatusRequest{}
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5493,7 +7031,7 @@ func (x *RebuildStatusRequest) String() string {
 func (*RebuildStatusRequest) ProtoMessage() {}
 
 func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5506,7 +7044,7 @@ func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusRequest.ProtoReflect.Descriptor instead.
 func (*RebuildStatusRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{82}
+	return file_meta_proto_rawDescGZIP(), []int{106}
 }
 
 type RebuildStatusReply struct {
@@ -5534,7 +7072,7 @@ type RebuildStatusReply struct {
 
 func (x *RebuildStatusReply) Reset() {
 	*x = RebuildStatusReply{}
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5546,7 +7084,7 @@ func (x *RebuildStatusReply) String() string {
 func (*RebuildStatusReply) ProtoMessage() {}
 
 func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5559,7 +7097,7 @@ func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusReply.ProtoReflect.Descriptor instead.
 func (*RebuildStatusReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{83}
+	return file_meta_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *RebuildStatusReply) GetLostShards() uint64 {
@@ -5693,7 +7231,7 @@ type ChangeDevicesRequest struct {
 
 func (x *ChangeDevicesRequest) Reset() {
 	*x = ChangeDevicesRequest{}
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5705,7 +7243,7 @@ func (x *ChangeDevicesRequest) String() string {
 func (*ChangeDevicesRequest) ProtoMessage() {}
 
 func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5718,7 +7256,7 @@ func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{84}
+	return file_meta_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ChangeDevicesRequest) GetCommand() uint64 {
@@ -5758,7 +7296,7 @@ type ChangeDevicesReply struct {
 
 func (x *ChangeDevicesReply) Reset() {
 	*x = ChangeDevicesReply{}
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5770,7 +7308,7 @@ func (x *ChangeDevicesReply) String() string {
 func (*ChangeDevicesReply) ProtoMessage() {}
 
 func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5783,7 +7321,7 @@ func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesReply.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{85}
+	return file_meta_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ChangeDevicesReply) GetDevices() []uint64 {
@@ -5802,7 +7340,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5814,7 +7352,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5827,7 +7365,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{86}
+	return file_meta_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *RemoveServerRequest) GetServer() uint64 {
@@ -5845,7 +7383,7 @@ type RemoveServerReply struct {
 
 func (x *RemoveServerReply) Reset() {
 	*x = RemoveServerReply{}
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5857,7 +7395,7 @@ func (x *RemoveServerReply) String() string {
 func (*RemoveServerReply) ProtoMessage() {}
 
 func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5870,7 +7408,7 @@ func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerReply.ProtoReflect.Descriptor instead.
 func (*RemoveServerReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{87}
+	return file_meta_proto_rawDescGZIP(), []int{111}
 }
 
 type ListEventsRequest struct {
@@ -5883,7 +7421,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5895,7 +7433,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5908,7 +7446,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{88}
+	return file_meta_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ListEventsRequest) GetAfter() uint64 {
@@ -5934,7 +7472,7 @@ type ListEventsReply struct {
 
 func (x *ListEventsReply) Reset() {
 	*x = ListEventsReply{}
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5946,7 +7484,7 @@ func (x *ListEventsReply) String() string {
 func (*ListEventsReply) ProtoMessage() {}
 
 func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5959,7 +7497,7 @@ func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsReply.ProtoReflect.Descriptor instead.
 func (*ListEventsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{89}
+	return file_meta_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ListEventsReply) GetEvents() []*Event {
@@ -5981,7 +7519,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5993,7 +7531,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6006,7 +7544,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{90}
+	return file_meta_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Event) GetId() uint64 {
@@ -6045,7 +7583,7 @@ type ListClassesRequest struct {
 
 func (x *ListClassesRequest) Reset() {
 	*x = ListClassesRequest{}
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6057,7 +7595,7 @@ func (x *ListClassesRequest) String() string {
 func (*ListClassesRequest) ProtoMessage() {}
 
 func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6070,7 +7608,7 @@ func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesRequest.ProtoReflect.Descriptor instead.
 func (*ListClassesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{91}
+	return file_meta_proto_rawDescGZIP(), []int{115}
 }
 
 type ListClassesReply struct {
@@ -6083,7 +7621,7 @@ type ListClassesReply struct {
 
 func (x *ListClassesReply) Reset() {
 	*x = ListClassesReply{}
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6095,7 +7633,7 @@ func (x *ListClassesReply) String() string {
 func (*ListClassesReply) ProtoMessage() {}
 
 func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6108,7 +7646,7 @@ func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesReply.ProtoReflect.Descriptor instead.
 func (*ListClassesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{92}
+	return file_meta_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListClassesReply) GetClasses() []*QosClass {
@@ -6136,7 +7674,7 @@ type SetClassRequest struct {
 
 func (x *SetClassRequest) Reset() {
 	*x = SetClassRequest{}
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6148,7 +7686,7 @@ func (x *SetClassRequest) String() string {
 func (*SetClassRequest) ProtoMessage() {}
 
 func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6161,7 +7699,7 @@ func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassRequest.ProtoReflect.Descriptor instead.
 func (*SetClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{93}
+	return file_meta_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *SetClassRequest) GetCommand() uint64 {
@@ -6194,7 +7732,7 @@ type SetClassReply struct {
 
 func (x *SetClassReply) Reset() {
 	*x = SetClassReply{}
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6206,7 +7744,7 @@ func (x *SetClassReply) String() string {
 func (*SetClassReply) ProtoMessage() {}
 
 func (x *SetClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6219,7 +7757,7 @@ func (x *SetClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassReply.ProtoReflect.Descriptor instead.
 func (*SetClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{94}
+	return file_meta_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *SetClassReply) GetClass() *QosClass {
@@ -6239,7 +7777,7 @@ type RemoveClassRequest struct {
 
 func (x *RemoveClassRequest) Reset() {
 	*x = RemoveClassRequest{}
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6251,7 +7789,7 @@ func (x *RemoveClassRequest) String() string {
 func (*RemoveClassRequest) ProtoMessage() {}
 
 func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6264,7 +7802,7 @@ func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassRequest.ProtoReflect.Descriptor instead.
 func (*RemoveClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{95}
+	return file_meta_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *RemoveClassRequest) GetCommand() uint64 {
@@ -6289,7 +7827,7 @@ type RemoveClassReply struct {
 
 func (x *RemoveClassReply) Reset() {
 	*x = RemoveClassReply{}
-	mi := &file_meta_proto_msgTypes[96]
+	mi := &file_meta_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6301,7 +7839,7 @@ func (x *RemoveClassReply) String() string {
 func (*RemoveClassReply) ProtoMessage() {}
 
 func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[96]
+	mi := &file_meta_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6314,7 +7852,7 @@ func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassReply.ProtoReflect.Descriptor instead.
 func (*RemoveClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{96}
+	return file_meta_proto_rawDescGZIP(), []int{120}
 }
 
 type Reservation struct {
@@ -6332,7 +7870,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_meta_proto_msgTypes[97]
+	mi := &file_meta_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6344,7 +7882,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[97]
+	mi := &file_meta_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6357,7 +7895,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{97}
+	return file_meta_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *Reservation) GetId() uint64 {
@@ -6420,7 +7958,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_meta_proto_msgTypes[98]
+	mi := &file_meta_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6432,7 +7970,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[98]
+	mi := &file_meta_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6445,7 +7983,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{98}
+	return file_meta_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ReserveRequest) GetCommand() uint64 {
@@ -6483,7 +8021,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_meta_proto_msgTypes[99]
+	mi := &file_meta_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6495,7 +8033,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[99]
+	mi := &file_meta_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6508,7 +8046,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{99}
+	return file_meta_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ReserveReply) GetReservation() *Reservation {
@@ -6564,7 +8102,7 @@ type RenewReservationRequest struct {
 
 func (x *RenewReservationRequest) Reset() {
 	*x = RenewReservationRequest{}
-	mi := &file_meta_proto_msgTypes[100]
+	mi := &file_meta_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6576,7 +8114,7 @@ func (x *RenewReservationRequest) String() string {
 func (*RenewReservationRequest) ProtoMessage() {}
 
 func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[100]
+	mi := &file_meta_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6589,7 +8127,7 @@ func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationRequest.ProtoReflect.Descriptor instead.
 func (*RenewReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{100}
+	return file_meta_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *RenewReservationRequest) GetCommand() uint64 {
@@ -6622,7 +8160,7 @@ type RenewReservationReply struct {
 
 func (x *RenewReservationReply) Reset() {
 	*x = RenewReservationReply{}
-	mi := &file_meta_proto_msgTypes[101]
+	mi := &file_meta_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6634,7 +8172,7 @@ func (x *RenewReservationReply) String() string {
 func (*RenewReservationReply) ProtoMessage() {}
 
 func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[101]
+	mi := &file_meta_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6647,7 +8185,7 @@ func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationReply.ProtoReflect.Descriptor instead.
 func (*RenewReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{101}
+	return file_meta_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *RenewReservationReply) GetReservation() *Reservation {
@@ -6667,7 +8205,7 @@ type EndReservationRequest struct {
 
 func (x *EndReservationRequest) Reset() {
 	*x = EndReservationRequest{}
-	mi := &file_meta_proto_msgTypes[102]
+	mi := &file_meta_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6679,7 +8217,7 @@ func (x *EndReservationRequest) String() string {
 func (*EndReservationRequest) ProtoMessage() {}
 
 func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[102]
+	mi := &file_meta_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6692,7 +8230,7 @@ func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationRequest.ProtoReflect.Descriptor instead.
 func (*EndReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{102}
+	return file_meta_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *EndReservationRequest) GetCommand() uint64 {
@@ -6717,7 +8255,7 @@ type EndReservationReply struct {
 
 func (x *EndReservationReply) Reset() {
 	*x = EndReservationReply{}
-	mi := &file_meta_proto_msgTypes[103]
+	mi := &file_meta_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6729,7 +8267,7 @@ func (x *EndReservationReply) String() string {
 func (*EndReservationReply) ProtoMessage() {}
 
 func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[103]
+	mi := &file_meta_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6742,7 +8280,7 @@ func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationReply.ProtoReflect.Descriptor instead.
 func (*EndReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{103}
+	return file_meta_proto_rawDescGZIP(), []int{127}
 }
 
 type ListReservationsRequest struct {
@@ -6754,7 +8292,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_meta_proto_msgTypes[104]
+	mi := &file_meta_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6766,7 +8304,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[104]
+	mi := &file_meta_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6779,7 +8317,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{104}
+	return file_meta_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ListReservationsRequest) GetJob() string {
@@ -6801,7 +8339,7 @@ type ListReservationsReply struct {
 
 func (x *ListReservationsReply) Reset() {
 	*x = ListReservationsReply{}
-	mi := &file_meta_proto_msgTypes[105]
+	mi := &file_meta_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6813,7 +8351,7 @@ func (x *ListReservationsReply) String() string {
 func (*ListReservationsReply) ProtoMessage() {}
 
 func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[105]
+	mi := &file_meta_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6826,7 +8364,7 @@ func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsReply.ProtoReflect.Descriptor instead.
 func (*ListReservationsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{105}
+	return file_meta_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListReservationsReply) GetReservations() []*Reservation {
@@ -6855,6 +8393,66 @@ func (x *ListReservationsReply) GetUnmeasured() uint32 {
 		return x.Unmeasured
 	}
 	return 0
+}
+
+type CreateSnapshotsRequest_Item struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSnapshotsRequest_Item) Reset() {
+	*x = CreateSnapshotsRequest_Item{}
+	mi := &file_meta_proto_msgTypes[130]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSnapshotsRequest_Item) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSnapshotsRequest_Item) ProtoMessage() {}
+
+func (x *CreateSnapshotsRequest_Item) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[130]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSnapshotsRequest_Item.ProtoReflect.Descriptor instead.
+func (*CreateSnapshotsRequest_Item) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{45, 0}
+}
+
+func (x *CreateSnapshotsRequest_Item) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CreateSnapshotsRequest_Item) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *CreateSnapshotsRequest_Item) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 var File_meta_proto protoreflect.FileDescriptor
@@ -7033,7 +8631,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x06events\x18\x01 \x03(\v2\x17.strake.v1.SessionEventR\x06events\"/\n" +
 	"\x13CloseSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\"\x13\n" +
-	"\x11CloseSessionReply\"\xde\x04\n" +
+	"\x11CloseSessionReply\"\xdc\x05\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
@@ -7056,7 +8654,12 @@ const file_meta_proto_rawDesc = "" +
 	"\x05state\x18\x10 \x01(\tR\x05state\x12\x1c\n" +
 	"\tundecided\x18\x11 \x01(\tR\tundecided\x12&\n" +
 	"\x0fremoved_at_unix\x18\x12 \x01(\x04R\rremovedAtUnix\x12'\n" +
-	"\x06losses\x18\x13 \x03(\v2\x0f.strake.v1.LossR\x06losses\x12\x1d\n" +
+	"\x06losses\x18\x13 \x03(\v2\x0f.strake.v1.LossR\x06losses\x12\x1c\n" +
+	"\tsnapshots\x18\x14 \x01(\x04R\tsnapshots\x12%\n" +
+	"\x0esnapshot_bytes\x18\x15 \x01(\x04R\rsnapshotBytes\x12\x16\n" +
+	"\x06origin\x18\x16 \x01(\x04R\x06origin\x12\x1f\n" +
+	"\vorigin_name\x18\x17 \x01(\tR\n" +
+	"originName\x12\x1d\n" +
 	"\n" +
 	"class_name\x18\x19 \x01(\tR\tclassName\"m\n" +
 	"\x04Loss\x12\x14\n" +
@@ -7112,7 +8715,114 @@ const file_meta_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x04 \x01(\x04R\x02id\"@\n" +
 	"\x13UndeleteVolumeReply\x12)\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"[\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"\xbf\x03\n" +
+	"\bSnapshot\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x16\n" +
+	"\x06tenant\x18\x03 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vvolume_name\x18\x04 \x01(\tR\n" +
+	"volumeName\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03seq\x18\a \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05epoch\x18\b \x01(\x04R\x05epoch\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\t \x01(\x04R\tsizeBytes\x12\x17\n" +
+	"\aat_unix\x18\n" +
+	" \x01(\x04R\x06atUnix\x12\x14\n" +
+	"\x05holds\x18\v \x03(\tR\x05holds\x12\x16\n" +
+	"\x06digest\x18\f \x01(\fR\x06digest\x12\x16\n" +
+	"\x06blocks\x18\r \x01(\x04R\x06blocks\x12\x1f\n" +
+	"\vroot_number\x18\x0e \x01(\x04R\n" +
+	"rootNumber\x12\x16\n" +
+	"\x06covers\x18\x0f \x01(\x04R\x06covers\x12\x16\n" +
+	"\x06clones\x18\x10 \x03(\tR\x06clones\x12\x12\n" +
+	"\x04open\x18\x11 \x01(\bR\x04open\x12\x1f\n" +
+	"\vfrees_bytes\x18\x12 \x01(\x04R\n" +
+	"freesBytes\"\xce\x01\n" +
+	"\x16CreateSnapshotsRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12<\n" +
+	"\x05items\x18\x02 \x03(\v2&.strake.v1.CreateSnapshotsRequest.ItemR\x05items\x12\x10\n" +
+	"\x03tag\x18\x03 \x01(\bR\x03tag\x1aJ\n" +
+	"\x04Item\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"I\n" +
+	"\x14CreateSnapshotsReply\x121\n" +
+	"\tsnapshots\x18\x01 \x03(\v2\x13.strake.v1.SnapshotR\tsnapshots\"\x8a\x01\n" +
+	"\x14AnswerBarrierRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x18\n" +
+	"\abarrier\x18\x03 \x01(\x04R\abarrier\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\"\x14\n" +
+	"\x12AnswerBarrierReply\"\x84\x01\n" +
+	"\x14ListSnapshotsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\x04R\x05after\x12\x12\n" +
+	"\x04most\x18\x04 \x01(\rR\x04most\x12\x12\n" +
+	"\x04tags\x18\x05 \x01(\bR\x04tags\"o\n" +
+	"\x12ListSnapshotsReply\x121\n" +
+	"\tsnapshots\x18\x01 \x03(\v2\x13.strake.v1.SnapshotR\tsnapshots\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\x04R\x04last\"p\n" +
+	"\x12GetSnapshotRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\fR\x06digest\"C\n" +
+	"\x10GetSnapshotReply\x12/\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.strake.v1.SnapshotR\bsnapshot\"u\n" +
+	"\x15RemoveSnapshotRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x03 \x01(\tR\x06volume\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"\x15\n" +
+	"\x13RemoveSnapshotReply\"\x83\x01\n" +
+	"\x13OpenSnapshotRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x03 \x01(\tR\x06volume\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\x04R\x02id\"t\n" +
+	"\x11OpenSnapshotReply\x12.\n" +
+	"\x04open\x18\x01 \x01(\v2\x1a.strake.v1.OpenVolumeReplyR\x04open\x12/\n" +
+	"\bsnapshot\x18\x02 \x01(\v2\x13.strake.v1.SnapshotR\bsnapshot\"L\n" +
+	"\x14CloseSnapshotRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\x04R\asession\x12\x1a\n" +
+	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\"\x14\n" +
+	"\x12CloseSnapshotReply\"\xb0\x01\n" +
+	"\x12CloneVolumeRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x03 \x01(\tR\x06volume\x12\x1a\n" +
+	"\bsnapshot\x18\x04 \x01(\tR\bsnapshot\x12\x1b\n" +
+	"\tto_tenant\x18\x05 \x01(\tR\btoTenant\x12\x17\n" +
+	"\ato_name\x18\x06 \x01(\tR\x06toName\"=\n" +
+	"\x10CloneVolumeReply\x12)\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"}\n" +
+	"\x15RollbackVolumeRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x03 \x01(\tR\x06volume\x12\x1a\n" +
+	"\bsnapshot\x18\x04 \x01(\tR\bsnapshot\"i\n" +
+	"\x13RollbackVolumeReply\x12)\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\x12'\n" +
+	"\x04kept\x18\x02 \x01(\v2\x13.strake.v1.SnapshotR\x04kept\"~\n" +
+	"\x0eHoldTagRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x18\n" +
+	"\arelease\x18\x05 \x01(\bR\arelease\"?\n" +
+	"\fHoldTagReply\x12/\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.strake.v1.SnapshotR\bsnapshot\"a\n" +
+	"\x13MarkTagReadyRequest\x12\x1a\n" +
+	"\bsnapshot\x18\x01 \x01(\x04R\bsnapshot\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\fR\x06digest\x12\x16\n" +
+	"\x06blocks\x18\x03 \x01(\x04R\x06blocks\"\x13\n" +
+	"\x11MarkTagReadyReply\"[\n" +
 	"\tPlacement\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\x04R\x06server\x12\x1e\n" +
@@ -7146,13 +8856,18 @@ const file_meta_proto_rawDesc = "" +
 	"\x11OpenVolumeRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xe9\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x9c\x02\n" +
 	"\x0fOpenVolumeReply\x12)\n" +
 	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\x12#\n" +
 	"\x04root\x18\x02 \x01(\v2\x0f.strake.v1.RootR\x04root\x12\"\n" +
 	"\x04cuts\x18\x03 \x03(\v2\x0e.strake.v1.CutR\x04cuts\x12.\n" +
 	"\bsegments\x18\x04 \x03(\v2\x12.strake.v1.SegmentR\bsegments\x122\n" +
-	"\aservers\x18\x05 \x03(\v2\x18.strake.v1.ServerAddressR\aservers\"\xa3\x01\n" +
+	"\aservers\x18\x05 \x03(\v2\x18.strake.v1.ServerAddressR\aservers\x121\n" +
+	"\tancestors\x18\x06 \x03(\v2\x13.strake.v1.AncestorR\tancestors\"h\n" +
+	"\bAncestor\x12\x16\n" +
+	"\x06volume\x18\x01 \x01(\x04R\x06volume\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12.\n" +
+	"\bsegments\x18\x03 \x03(\v2\x12.strake.v1.SegmentR\bsegments\"\xa3\x01\n" +
 	"\x13AcquireLeaseRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x16\n" +
@@ -7201,7 +8916,7 @@ const file_meta_proto_rawDesc = "" +
 	"\vaccept_loss\x18\a \x01(\bR\n" +
 	"acceptLoss\x12!\n" +
 	"\faccept_after\x18\b \x01(\x04R\vacceptAfter\"\x11\n" +
-	"\x0fCloseEpochReply\"\xe9\x01\n" +
+	"\x0fCloseEpochReply\"\xfd\x01\n" +
 	"\x11RecordRootRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x14\n" +
@@ -7210,7 +8925,8 @@ const file_meta_proto_rawDesc = "" +
 	"\tmap_lists\x18\x05 \x03(\v2\x0f.strake.v1.SealR\bmapLists\x12\x18\n" +
 	"\aretired\x18\x06 \x03(\x04R\aretired\x12\x1f\n" +
 	"\vretired_map\x18\a \x03(\x04R\n" +
-	"retiredMap\"+\n" +
+	"retiredMap\x12\x12\n" +
+	"\x04flat\x18\b \x01(\bR\x04flat\"+\n" +
 	"\x0fRecordRootReply\x12\x18\n" +
 	"\aretired\x18\x01 \x03(\x04R\aretired\"t\n" +
 	"\x12RequestMoveRequest\x12\x18\n" +
@@ -7380,7 +9096,7 @@ const file_meta_proto_rawDesc = "" +
 	"\adevices\x18\x03 \x03(\v2\x19.strake.v1.DeviceCapacityR\adevices\x12\x1e\n" +
 	"\n" +
 	"unmeasured\x18\x04 \x01(\rR\n" +
-	"unmeasured2\xf0\x18\n" +
+	"unmeasured2\xd3\x1f\n" +
 	"\x04Meta\x124\n" +
 	"\x04Peek\x12\x16.strake.v1.PeekRequest\x1a\x14.strake.v1.PeekReply\x12:\n" +
 	"\x06Status\x12\x18.strake.v1.StatusRequest\x1a\x16.strake.v1.StatusReply\x12C\n" +
@@ -7397,7 +9113,18 @@ const file_meta_proto_rawDesc = "" +
 	"\vListVolumes\x12\x1d.strake.v1.ListVolumesRequest\x1a\x1b.strake.v1.ListVolumesReply\x12L\n" +
 	"\fResizeVolume\x12\x1e.strake.v1.ResizeVolumeRequest\x1a\x1c.strake.v1.ResizeVolumeReply\x12L\n" +
 	"\fRemoveVolume\x12\x1e.strake.v1.RemoveVolumeRequest\x1a\x1c.strake.v1.RemoveVolumeReply\x12R\n" +
-	"\x0eUndeleteVolume\x12 .strake.v1.UndeleteVolumeRequest\x1a\x1e.strake.v1.UndeleteVolumeReply\x12F\n" +
+	"\x0eUndeleteVolume\x12 .strake.v1.UndeleteVolumeRequest\x1a\x1e.strake.v1.UndeleteVolumeReply\x12U\n" +
+	"\x0fCreateSnapshots\x12!.strake.v1.CreateSnapshotsRequest\x1a\x1f.strake.v1.CreateSnapshotsReply\x12O\n" +
+	"\rAnswerBarrier\x12\x1f.strake.v1.AnswerBarrierRequest\x1a\x1d.strake.v1.AnswerBarrierReply\x12O\n" +
+	"\rListSnapshots\x12\x1f.strake.v1.ListSnapshotsRequest\x1a\x1d.strake.v1.ListSnapshotsReply\x12I\n" +
+	"\vGetSnapshot\x12\x1d.strake.v1.GetSnapshotRequest\x1a\x1b.strake.v1.GetSnapshotReply\x12R\n" +
+	"\x0eRemoveSnapshot\x12 .strake.v1.RemoveSnapshotRequest\x1a\x1e.strake.v1.RemoveSnapshotReply\x12L\n" +
+	"\fOpenSnapshot\x12\x1e.strake.v1.OpenSnapshotRequest\x1a\x1c.strake.v1.OpenSnapshotReply\x12O\n" +
+	"\rCloseSnapshot\x12\x1f.strake.v1.CloseSnapshotRequest\x1a\x1d.strake.v1.CloseSnapshotReply\x12I\n" +
+	"\vCloneVolume\x12\x1d.strake.v1.CloneVolumeRequest\x1a\x1b.strake.v1.CloneVolumeReply\x12R\n" +
+	"\x0eRollbackVolume\x12 .strake.v1.RollbackVolumeRequest\x1a\x1e.strake.v1.RollbackVolumeReply\x12=\n" +
+	"\aHoldTag\x12\x19.strake.v1.HoldTagRequest\x1a\x17.strake.v1.HoldTagReply\x12L\n" +
+	"\fMarkTagReady\x12\x1e.strake.v1.MarkTagReadyRequest\x1a\x1c.strake.v1.MarkTagReadyReply\x12F\n" +
 	"\n" +
 	"OpenVolume\x12\x1c.strake.v1.OpenVolumeRequest\x1a\x1a.strake.v1.OpenVolumeReply\x12L\n" +
 	"\fAcquireLease\x12\x1e.strake.v1.AcquireLeaseRequest\x1a\x1c.strake.v1.AcquireLeaseReply\x12L\n" +
@@ -7442,119 +9169,144 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 131)
 var file_meta_proto_goTypes = []any{
-	(SessionEvent_Kind)(0),           // 0: strake.v1.SessionEvent.Kind
-	(ChangeDevicesRequest_Change)(0), // 1: strake.v1.ChangeDevicesRequest.Change
-	(*PeekRequest)(nil),              // 2: strake.v1.PeekRequest
-	(*PeekReply)(nil),                // 3: strake.v1.PeekReply
-	(*StatusRequest)(nil),            // 4: strake.v1.StatusRequest
-	(*StatusReply)(nil),              // 5: strake.v1.StatusReply
-	(*Member)(nil),                   // 6: strake.v1.Member
-	(*AddMemberRequest)(nil),         // 7: strake.v1.AddMemberRequest
-	(*AddMemberReply)(nil),           // 8: strake.v1.AddMemberReply
-	(*RemoveMemberRequest)(nil),      // 9: strake.v1.RemoveMemberRequest
-	(*RemoveMemberReply)(nil),        // 10: strake.v1.RemoveMemberReply
-	(*Device)(nil),                   // 11: strake.v1.Device
-	(*Server)(nil),                   // 12: strake.v1.Server
-	(*RegisterServerRequest)(nil),    // 13: strake.v1.RegisterServerRequest
-	(*RegisterServerReply)(nil),      // 14: strake.v1.RegisterServerReply
-	(*HeartbeatRequest)(nil),         // 15: strake.v1.HeartbeatRequest
-	(*HeartbeatReply)(nil),           // 16: strake.v1.HeartbeatReply
-	(*RefusedDevice)(nil),            // 17: strake.v1.RefusedDevice
-	(*Rate)(nil),                     // 18: strake.v1.Rate
-	(*ClassDemand)(nil),              // 19: strake.v1.ClassDemand
-	(*ClassShare)(nil),               // 20: strake.v1.ClassShare
-	(*DeviceCapacity)(nil),           // 21: strake.v1.DeviceCapacity
-	(*QosClass)(nil),                 // 22: strake.v1.QosClass
-	(*ListServersRequest)(nil),       // 23: strake.v1.ListServersRequest
-	(*ListServersReply)(nil),         // 24: strake.v1.ListServersReply
-	(*OpenSessionRequest)(nil),       // 25: strake.v1.OpenSessionRequest
-	(*OpenSessionReply)(nil),         // 26: strake.v1.OpenSessionReply
-	(*KeepSessionRequest)(nil),       // 27: strake.v1.KeepSessionRequest
-	(*SessionEvent)(nil),             // 28: strake.v1.SessionEvent
-	(*KeepSessionReply)(nil),         // 29: strake.v1.KeepSessionReply
-	(*CloseSessionRequest)(nil),      // 30: strake.v1.CloseSessionRequest
-	(*CloseSessionReply)(nil),        // 31: strake.v1.CloseSessionReply
-	(*Volume)(nil),                   // 32: strake.v1.Volume
-	(*Loss)(nil),                     // 33: strake.v1.Loss
-	(*CreateVolumeRequest)(nil),      // 34: strake.v1.CreateVolumeRequest
-	(*CreateVolumeReply)(nil),        // 35: strake.v1.CreateVolumeReply
-	(*GetVolumeRequest)(nil),         // 36: strake.v1.GetVolumeRequest
-	(*GetVolumeReply)(nil),           // 37: strake.v1.GetVolumeReply
-	(*ListVolumesRequest)(nil),       // 38: strake.v1.ListVolumesRequest
-	(*ListVolumesReply)(nil),         // 39: strake.v1.ListVolumesReply
-	(*ResizeVolumeRequest)(nil),      // 40: strake.v1.ResizeVolumeRequest
-	(*ResizeVolumeReply)(nil),        // 41: strake.v1.ResizeVolumeReply
-	(*RemoveVolumeRequest)(nil),      // 42: strake.v1.RemoveVolumeRequest
-	(*RemoveVolumeReply)(nil),        // 43: strake.v1.RemoveVolumeReply
-	(*UndeleteVolumeRequest)(nil),    // 44: strake.v1.UndeleteVolumeRequest
-	(*UndeleteVolumeReply)(nil),      // 45: strake.v1.UndeleteVolumeReply
-	(*Placement)(nil),                // 46: strake.v1.Placement
-	(*Segment)(nil),                  // 47: strake.v1.Segment
-	(*ServerAddress)(nil),            // 48: strake.v1.ServerAddress
-	(*Root)(nil),                     // 49: strake.v1.Root
-	(*Cut)(nil),                      // 50: strake.v1.Cut
-	(*OpenVolumeRequest)(nil),        // 51: strake.v1.OpenVolumeRequest
-	(*OpenVolumeReply)(nil),          // 52: strake.v1.OpenVolumeReply
-	(*AcquireLeaseRequest)(nil),      // 53: strake.v1.AcquireLeaseRequest
-	(*AcquireLeaseReply)(nil),        // 54: strake.v1.AcquireLeaseReply
-	(*ReleaseLeaseRequest)(nil),      // 55: strake.v1.ReleaseLeaseRequest
-	(*ReleaseLeaseReply)(nil),        // 56: strake.v1.ReleaseLeaseReply
-	(*AllocateSegmentsRequest)(nil),  // 57: strake.v1.AllocateSegmentsRequest
-	(*AllocateSegmentsReply)(nil),    // 58: strake.v1.AllocateSegmentsReply
-	(*SealSegmentsRequest)(nil),      // 59: strake.v1.SealSegmentsRequest
-	(*SealSegmentsReply)(nil),        // 60: strake.v1.SealSegmentsReply
-	(*CloseEpochRequest)(nil),        // 61: strake.v1.CloseEpochRequest
-	(*CloseEpochReply)(nil),          // 62: strake.v1.CloseEpochReply
-	(*RecordRootRequest)(nil),        // 63: strake.v1.RecordRootRequest
-	(*RecordRootReply)(nil),          // 64: strake.v1.RecordRootReply
-	(*RequestMoveRequest)(nil),       // 65: strake.v1.RequestMoveRequest
-	(*RequestMoveReply)(nil),         // 66: strake.v1.RequestMoveReply
-	(*GetSegmentsRequest)(nil),       // 67: strake.v1.GetSegmentsRequest
-	(*GetSegmentsReply)(nil),         // 68: strake.v1.GetSegmentsReply
-	(*ListSegmentsRequest)(nil),      // 69: strake.v1.ListSegmentsRequest
-	(*ListSegmentsReply)(nil),        // 70: strake.v1.ListSegmentsReply
-	(*ShardReport)(nil),              // 71: strake.v1.ShardReport
-	(*ReportShardsRequest)(nil),      // 72: strake.v1.ReportShardsRequest
-	(*ReportShardsReply)(nil),        // 73: strake.v1.ReportShardsReply
-	(*CheckShardsRequest)(nil),       // 74: strake.v1.CheckShardsRequest
-	(*CheckShardsReply)(nil),         // 75: strake.v1.CheckShardsReply
-	(*ExplainVolumeRequest)(nil),     // 76: strake.v1.ExplainVolumeRequest
-	(*ExplainVolumeReply)(nil),       // 77: strake.v1.ExplainVolumeReply
-	(*Finding)(nil),                  // 78: strake.v1.Finding
-	(*Blocked)(nil),                  // 79: strake.v1.Blocked
-	(*ReportBlockedRequest)(nil),     // 80: strake.v1.ReportBlockedRequest
-	(*ReportBlockedReply)(nil),       // 81: strake.v1.ReportBlockedReply
-	(*BackupRequest)(nil),            // 82: strake.v1.BackupRequest
-	(*BackupPart)(nil),               // 83: strake.v1.BackupPart
-	(*RebuildStatusRequest)(nil),     // 84: strake.v1.RebuildStatusRequest
-	(*RebuildStatusReply)(nil),       // 85: strake.v1.RebuildStatusReply
-	(*ChangeDevicesRequest)(nil),     // 86: strake.v1.ChangeDevicesRequest
-	(*ChangeDevicesReply)(nil),       // 87: strake.v1.ChangeDevicesReply
-	(*RemoveServerRequest)(nil),      // 88: strake.v1.RemoveServerRequest
-	(*RemoveServerReply)(nil),        // 89: strake.v1.RemoveServerReply
-	(*ListEventsRequest)(nil),        // 90: strake.v1.ListEventsRequest
-	(*ListEventsReply)(nil),          // 91: strake.v1.ListEventsReply
-	(*Event)(nil),                    // 92: strake.v1.Event
-	(*ListClassesRequest)(nil),       // 93: strake.v1.ListClassesRequest
-	(*ListClassesReply)(nil),         // 94: strake.v1.ListClassesReply
-	(*SetClassRequest)(nil),          // 95: strake.v1.SetClassRequest
-	(*SetClassReply)(nil),            // 96: strake.v1.SetClassReply
-	(*RemoveClassRequest)(nil),       // 97: strake.v1.RemoveClassRequest
-	(*RemoveClassReply)(nil),         // 98: strake.v1.RemoveClassReply
-	(*Reservation)(nil),              // 99: strake.v1.Reservation
-	(*ReserveRequest)(nil),           // 100: strake.v1.ReserveRequest
-	(*ReserveReply)(nil),             // 101: strake.v1.ReserveReply
-	(*RenewReservationRequest)(nil),  // 102: strake.v1.RenewReservationRequest
-	(*RenewReservationReply)(nil),    // 103: strake.v1.RenewReservationReply
-	(*EndReservationRequest)(nil),    // 104: strake.v1.EndReservationRequest
-	(*EndReservationReply)(nil),      // 105: strake.v1.EndReservationReply
-	(*ListReservationsRequest)(nil),  // 106: strake.v1.ListReservationsRequest
-	(*ListReservationsReply)(nil),    // 107: strake.v1.ListReservationsReply
-	(*Geometry)(nil),                 // 108: strake.v1.Geometry
-	(*Seal)(nil),                     // 109: strake.v1.Seal
-	(*ShardRef)(nil),                 // 110: strake.v1.ShardRef
+	(SessionEvent_Kind)(0),              // 0: strake.v1.SessionEvent.Kind
+	(ChangeDevicesRequest_Change)(0),    // 1: strake.v1.ChangeDevicesRequest.Change
+	(*PeekRequest)(nil),                 // 2: strake.v1.PeekRequest
+	(*PeekReply)(nil),                   // 3: strake.v1.PeekReply
+	(*StatusRequest)(nil),               // 4: strake.v1.StatusRequest
+	(*StatusReply)(nil),                 // 5: strake.v1.StatusReply
+	(*Member)(nil),                      // 6: strake.v1.Member
+	(*AddMemberRequest)(nil),            // 7: strake.v1.AddMemberRequest
+	(*AddMemberReply)(nil),              // 8: strake.v1.AddMemberReply
+	(*RemoveMemberRequest)(nil),         // 9: strake.v1.RemoveMemberRequest
+	(*RemoveMemberReply)(nil),           // 10: strake.v1.RemoveMemberReply
+	(*Device)(nil),                      // 11: strake.v1.Device
+	(*Server)(nil),                      // 12: strake.v1.Server
+	(*RegisterServerRequest)(nil),       // 13: strake.v1.RegisterServerRequest
+	(*RegisterServerReply)(nil),         // 14: strake.v1.RegisterServerReply
+	(*HeartbeatRequest)(nil),            // 15: strake.v1.HeartbeatRequest
+	(*HeartbeatReply)(nil),              // 16: strake.v1.HeartbeatReply
+	(*RefusedDevice)(nil),               // 17: strake.v1.RefusedDevice
+	(*Rate)(nil),                        // 18: strake.v1.Rate
+	(*ClassDemand)(nil),                 // 19: strake.v1.ClassDemand
+	(*ClassShare)(nil),                  // 20: strake.v1.ClassShare
+	(*DeviceCapacity)(nil),              // 21: strake.v1.DeviceCapacity
+	(*QosClass)(nil),                    // 22: strake.v1.QosClass
+	(*ListServersRequest)(nil),          // 23: strake.v1.ListServersRequest
+	(*ListServersReply)(nil),            // 24: strake.v1.ListServersReply
+	(*OpenSessionRequest)(nil),          // 25: strake.v1.OpenSessionRequest
+	(*OpenSessionReply)(nil),            // 26: strake.v1.OpenSessionReply
+	(*KeepSessionRequest)(nil),          // 27: strake.v1.KeepSessionRequest
+	(*SessionEvent)(nil),                // 28: strake.v1.SessionEvent
+	(*KeepSessionReply)(nil),            // 29: strake.v1.KeepSessionReply
+	(*CloseSessionRequest)(nil),         // 30: strake.v1.CloseSessionRequest
+	(*CloseSessionReply)(nil),           // 31: strake.v1.CloseSessionReply
+	(*Volume)(nil),                      // 32: strake.v1.Volume
+	(*Loss)(nil),                        // 33: strake.v1.Loss
+	(*CreateVolumeRequest)(nil),         // 34: strake.v1.CreateVolumeRequest
+	(*CreateVolumeReply)(nil),           // 35: strake.v1.CreateVolumeReply
+	(*GetVolumeRequest)(nil),            // 36: strake.v1.GetVolumeRequest
+	(*GetVolumeReply)(nil),              // 37: strake.v1.GetVolumeReply
+	(*ListVolumesRequest)(nil),          // 38: strake.v1.ListVolumesRequest
+	(*ListVolumesReply)(nil),            // 39: strake.v1.ListVolumesReply
+	(*ResizeVolumeRequest)(nil),         // 40: strake.v1.ResizeVolumeRequest
+	(*ResizeVolumeReply)(nil),           // 41: strake.v1.ResizeVolumeReply
+	(*RemoveVolumeRequest)(nil),         // 42: strake.v1.RemoveVolumeRequest
+	(*RemoveVolumeReply)(nil),           // 43: strake.v1.RemoveVolumeReply
+	(*UndeleteVolumeRequest)(nil),       // 44: strake.v1.UndeleteVolumeRequest
+	(*UndeleteVolumeReply)(nil),         // 45: strake.v1.UndeleteVolumeReply
+	(*Snapshot)(nil),                    // 46: strake.v1.Snapshot
+	(*CreateSnapshotsRequest)(nil),      // 47: strake.v1.CreateSnapshotsRequest
+	(*CreateSnapshotsReply)(nil),        // 48: strake.v1.CreateSnapshotsReply
+	(*AnswerBarrierRequest)(nil),        // 49: strake.v1.AnswerBarrierRequest
+	(*AnswerBarrierReply)(nil),          // 50: strake.v1.AnswerBarrierReply
+	(*ListSnapshotsRequest)(nil),        // 51: strake.v1.ListSnapshotsRequest
+	(*ListSnapshotsReply)(nil),          // 52: strake.v1.ListSnapshotsReply
+	(*GetSnapshotRequest)(nil),          // 53: strake.v1.GetSnapshotRequest
+	(*GetSnapshotReply)(nil),            // 54: strake.v1.GetSnapshotReply
+	(*RemoveSnapshotRequest)(nil),       // 55: strake.v1.RemoveSnapshotRequest
+	(*RemoveSnapshotReply)(nil),         // 56: strake.v1.RemoveSnapshotReply
+	(*OpenSnapshotRequest)(nil),         // 57: strake.v1.OpenSnapshotRequest
+	(*OpenSnapshotReply)(nil),           // 58: strake.v1.OpenSnapshotReply
+	(*CloseSnapshotRequest)(nil),        // 59: strake.v1.CloseSnapshotRequest
+	(*CloseSnapshotReply)(nil),          // 60: strake.v1.CloseSnapshotReply
+	(*CloneVolumeRequest)(nil),          // 61: strake.v1.CloneVolumeRequest
+	(*CloneVolumeReply)(nil),            // 62: strake.v1.CloneVolumeReply
+	(*RollbackVolumeRequest)(nil),       // 63: strake.v1.RollbackVolumeRequest
+	(*RollbackVolumeReply)(nil),         // 64: strake.v1.RollbackVolumeReply
+	(*HoldTagRequest)(nil),              // 65: strake.v1.HoldTagRequest
+	(*HoldTagReply)(nil),                // 66: strake.v1.HoldTagReply
+	(*MarkTagReadyRequest)(nil),         // 67: strake.v1.MarkTagReadyRequest
+	(*MarkTagReadyReply)(nil),           // 68: strake.v1.MarkTagReadyReply
+	(*Placement)(nil),                   // 69: strake.v1.Placement
+	(*Segment)(nil),                     // 70: strake.v1.Segment
+	(*ServerAddress)(nil),               // 71: strake.v1.ServerAddress
+	(*Root)(nil),                        // 72: strake.v1.Root
+	(*Cut)(nil),                         // 73: strake.v1.Cut
+	(*OpenVolumeRequest)(nil),           // 74: strake.v1.OpenVolumeRequest
+	(*OpenVolumeReply)(nil),             // 75: strake.v1.OpenVolumeReply
+	(*Ancestor)(nil),                    // 76: strake.v1.Ancestor
+	(*AcquireLeaseRequest)(nil),         // 77: strake.v1.AcquireLeaseRequest
+	(*AcquireLeaseReply)(nil),           // 78: strake.v1.AcquireLeaseReply
+	(*ReleaseLeaseRequest)(nil),         // 79: strake.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseReply)(nil),           // 80: strake.v1.ReleaseLeaseReply
+	(*AllocateSegmentsRequest)(nil),     // 81: strake.v1.AllocateSegmentsRequest
+	(*AllocateSegmentsReply)(nil),       // 82: strake.v1.AllocateSegmentsReply
+	(*SealSegmentsRequest)(nil),         // 83: strake.v1.SealSegmentsRequest
+	(*SealSegmentsReply)(nil),           // 84: strake.v1.SealSegmentsReply
+	(*CloseEpochRequest)(nil),           // 85: strake.v1.CloseEpochRequest
+	(*CloseEpochReply)(nil),             // 86: strake.v1.CloseEpochReply
+	(*RecordRootRequest)(nil),           // 87: strake.v1.RecordRootRequest
+	(*RecordRootReply)(nil),             // 88: strake.v1.RecordRootReply
+	(*RequestMoveRequest)(nil),          // 89: strake.v1.RequestMoveRequest
+	(*RequestMoveReply)(nil),            // 90: strake.v1.RequestMoveReply
+	(*GetSegmentsRequest)(nil),          // 91: strake.v1.GetSegmentsRequest
+	(*GetSegmentsReply)(nil),            // 92: strake.v1.GetSegmentsReply
+	(*ListSegmentsRequest)(nil),         // 93: strake.v1.ListSegmentsRequest
+	(*ListSegmentsReply)(nil),           // 94: strake.v1.ListSegmentsReply
+	(*ShardReport)(nil),                 // 95: strake.v1.ShardReport
+	(*ReportShardsRequest)(nil),         // 96: strake.v1.ReportShardsRequest
+	(*ReportShardsReply)(nil),           // 97: strake.v1.ReportShardsReply
+	(*CheckShardsRequest)(nil),          // 98: strake.v1.CheckShardsRequest
+	(*CheckShardsReply)(nil),            // 99: strake.v1.CheckShardsReply
+	(*ExplainVolumeRequest)(nil),        // 100: strake.v1.ExplainVolumeRequest
+	(*ExplainVolumeReply)(nil),          // 101: strake.v1.ExplainVolumeReply
+	(*Finding)(nil),                     // 102: strake.v1.Finding
+	(*Blocked)(nil),                     // 103: strake.v1.Blocked
+	(*ReportBlockedRequest)(nil),        // 104: strake.v1.ReportBlockedRequest
+	(*ReportBlockedReply)(nil),          // 105: strake.v1.ReportBlockedReply
+	(*BackupRequest)(nil),               // 106: strake.v1.BackupRequest
+	(*BackupPart)(nil),                  // 107: strake.v1.BackupPart
+	(*RebuildStatusRequest)(nil),        // 108: strake.v1.RebuildStatusRequest
+	(*RebuildStatusReply)(nil),          // 109: strake.v1.RebuildStatusReply
+	(*ChangeDevicesRequest)(nil),        // 110: strake.v1.ChangeDevicesRequest
+	(*ChangeDevicesReply)(nil),          // 111: strake.v1.ChangeDevicesReply
+	(*RemoveServerRequest)(nil),         // 112: strake.v1.RemoveServerRequest
+	(*RemoveServerReply)(nil),           // 113: strake.v1.RemoveServerReply
+	(*ListEventsRequest)(nil),           // 114: strake.v1.ListEventsRequest
+	(*ListEventsReply)(nil),             // 115: strake.v1.ListEventsReply
+	(*Event)(nil),                       // 116: strake.v1.Event
+	(*ListClassesRequest)(nil),          // 117: strake.v1.ListClassesRequest
+	(*ListClassesReply)(nil),            // 118: strake.v1.ListClassesReply
+	(*SetClassRequest)(nil),             // 119: strake.v1.SetClassRequest
+	(*SetClassReply)(nil),               // 120: strake.v1.SetClassReply
+	(*RemoveClassRequest)(nil),          // 121: strake.v1.RemoveClassRequest
+	(*RemoveClassReply)(nil),            // 122: strake.v1.RemoveClassReply
+	(*Reservation)(nil),                 // 123: strake.v1.Reservation
+	(*ReserveRequest)(nil),              // 124: strake.v1.ReserveRequest
+	(*ReserveReply)(nil),                // 125: strake.v1.ReserveReply
+	(*RenewReservationRequest)(nil),     // 126: strake.v1.RenewReservationRequest
+	(*RenewReservationReply)(nil),       // 127: strake.v1.RenewReservationReply
+	(*EndReservationRequest)(nil),       // 128: strake.v1.EndReservationRequest
+	(*EndReservationReply)(nil),         // 129: strake.v1.EndReservationReply
+	(*ListReservationsRequest)(nil),     // 130: strake.v1.ListReservationsRequest
+	(*ListReservationsReply)(nil),       // 131: strake.v1.ListReservationsReply
+	(*CreateSnapshotsRequest_Item)(nil), // 132: strake.v1.CreateSnapshotsRequest.Item
+	(*Geometry)(nil),                    // 133: strake.v1.Geometry
+	(*Seal)(nil),                        // 134: strake.v1.Seal
+	(*ShardRef)(nil),                    // 135: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
 	6,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
@@ -7577,146 +9329,180 @@ var file_meta_proto_depIdxs = []int32{
 	12,  // 17: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
 	0,   // 18: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
 	28,  // 19: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	108, // 20: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	133, // 20: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
 	33,  // 21: strake.v1.Volume.losses:type_name -> strake.v1.Loss
-	108, // 22: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	133, // 22: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
 	32,  // 23: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
 	32,  // 24: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
 	32,  // 25: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
 	32,  // 26: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
 	32,  // 27: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	108, // 28: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
-	46,  // 29: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	109, // 30: strake.v1.Segment.seal:type_name -> strake.v1.Seal
-	32,  // 31: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
-	49,  // 32: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
-	50,  // 33: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
-	47,  // 34: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
-	48,  // 35: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
-	52,  // 36: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
-	47,  // 37: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
-	48,  // 38: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	109, // 39: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	109, // 40: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
-	49,  // 41: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	109, // 42: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
-	47,  // 43: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
-	48,  // 44: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	47,  // 45: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
-	48,  // 46: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	110, // 47: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
-	71,  // 48: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
-	110, // 49: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
-	110, // 50: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	110, // 51: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
-	32,  // 52: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
-	78,  // 53: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
-	79,  // 54: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
-	1,   // 55: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	92,  // 56: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	22,  // 57: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
-	22,  // 58: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
-	22,  // 59: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
-	18,  // 60: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
-	18,  // 61: strake.v1.Reservation.served:type_name -> strake.v1.Rate
-	99,  // 62: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
-	99,  // 63: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
-	18,  // 64: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
-	18,  // 65: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
-	18,  // 66: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
-	99,  // 67: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
-	99,  // 68: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
-	18,  // 69: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
-	21,  // 70: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
-	2,   // 71: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	4,   // 72: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	7,   // 73: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	9,   // 74: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	13,  // 75: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	15,  // 76: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	23,  // 77: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	25,  // 78: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	27,  // 79: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	30,  // 80: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	34,  // 81: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	36,  // 82: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	38,  // 83: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	40,  // 84: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	42,  // 85: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	44,  // 86: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	51,  // 87: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	53,  // 88: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	55,  // 89: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	57,  // 90: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	59,  // 91: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	61,  // 92: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	63,  // 93: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	65,  // 94: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	67,  // 95: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	69,  // 96: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	72,  // 97: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	74,  // 98: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	84,  // 99: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	86,  // 100: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	88,  // 101: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	90,  // 102: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	93,  // 103: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
-	95,  // 104: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
-	97,  // 105: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
-	100, // 106: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
-	102, // 107: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
-	104, // 108: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
-	106, // 109: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
-	76,  // 110: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
-	80,  // 111: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
-	82,  // 112: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
-	3,   // 113: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	5,   // 114: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	8,   // 115: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	10,  // 116: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	14,  // 117: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	16,  // 118: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	24,  // 119: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	26,  // 120: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	29,  // 121: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	31,  // 122: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	35,  // 123: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	37,  // 124: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	39,  // 125: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	41,  // 126: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	43,  // 127: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	45,  // 128: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	52,  // 129: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	54,  // 130: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	56,  // 131: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	58,  // 132: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	60,  // 133: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	62,  // 134: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	64,  // 135: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	66,  // 136: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	68,  // 137: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	70,  // 138: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	73,  // 139: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	75,  // 140: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	85,  // 141: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	87,  // 142: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	89,  // 143: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	91,  // 144: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	94,  // 145: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
-	96,  // 146: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
-	98,  // 147: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
-	101, // 148: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
-	103, // 149: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
-	105, // 150: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
-	107, // 151: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
-	77,  // 152: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
-	81,  // 153: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
-	83,  // 154: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
-	113, // [113:155] is the sub-list for method output_type
-	71,  // [71:113] is the sub-list for method input_type
-	71,  // [71:71] is the sub-list for extension type_name
-	71,  // [71:71] is the sub-list for extension extendee
-	0,   // [0:71] is the sub-list for field type_name
+	132, // 28: strake.v1.CreateSnapshotsRequest.items:type_name -> strake.v1.CreateSnapshotsRequest.Item
+	46,  // 29: strake.v1.CreateSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
+	46,  // 30: strake.v1.ListSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
+	46,  // 31: strake.v1.GetSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
+	75,  // 32: strake.v1.OpenSnapshotReply.open:type_name -> strake.v1.OpenVolumeReply
+	46,  // 33: strake.v1.OpenSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
+	32,  // 34: strake.v1.CloneVolumeReply.volume:type_name -> strake.v1.Volume
+	32,  // 35: strake.v1.RollbackVolumeReply.volume:type_name -> strake.v1.Volume
+	46,  // 36: strake.v1.RollbackVolumeReply.kept:type_name -> strake.v1.Snapshot
+	46,  // 37: strake.v1.HoldTagReply.snapshot:type_name -> strake.v1.Snapshot
+	133, // 38: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	69,  // 39: strake.v1.Segment.placements:type_name -> strake.v1.Placement
+	134, // 40: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	32,  // 41: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
+	72,  // 42: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
+	73,  // 43: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
+	70,  // 44: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
+	71,  // 45: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
+	76,  // 46: strake.v1.OpenVolumeReply.ancestors:type_name -> strake.v1.Ancestor
+	70,  // 47: strake.v1.Ancestor.segments:type_name -> strake.v1.Segment
+	75,  // 48: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
+	70,  // 49: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
+	71,  // 50: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	134, // 51: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	134, // 52: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	72,  // 53: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
+	134, // 54: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	70,  // 55: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
+	71,  // 56: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	70,  // 57: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
+	71,  // 58: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	135, // 59: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	95,  // 60: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
+	135, // 61: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	135, // 62: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	135, // 63: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	32,  // 64: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
+	102, // 65: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
+	103, // 66: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
+	1,   // 67: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	116, // 68: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	22,  // 69: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
+	22,  // 70: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
+	22,  // 71: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
+	18,  // 72: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
+	18,  // 73: strake.v1.Reservation.served:type_name -> strake.v1.Rate
+	123, // 74: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
+	123, // 75: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
+	18,  // 76: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
+	18,  // 77: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
+	18,  // 78: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
+	123, // 79: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
+	123, // 80: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
+	18,  // 81: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
+	21,  // 82: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
+	2,   // 83: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	4,   // 84: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	7,   // 85: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	9,   // 86: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	13,  // 87: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	15,  // 88: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	23,  // 89: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	25,  // 90: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	27,  // 91: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	30,  // 92: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	34,  // 93: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	36,  // 94: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	38,  // 95: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	40,  // 96: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	42,  // 97: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	44,  // 98: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	47,  // 99: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
+	49,  // 100: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
+	51,  // 101: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
+	53,  // 102: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
+	55,  // 103: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
+	57,  // 104: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
+	59,  // 105: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
+	61,  // 106: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
+	63,  // 107: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
+	65,  // 108: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
+	67,  // 109: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
+	74,  // 110: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	77,  // 111: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	79,  // 112: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	81,  // 113: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	83,  // 114: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	85,  // 115: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	87,  // 116: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	89,  // 117: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	91,  // 118: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	93,  // 119: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	96,  // 120: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	98,  // 121: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	108, // 122: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	110, // 123: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	112, // 124: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	114, // 125: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	117, // 126: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	119, // 127: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	121, // 128: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	124, // 129: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	126, // 130: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	128, // 131: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	130, // 132: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	100, // 133: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
+	104, // 134: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
+	106, // 135: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
+	3,   // 136: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	5,   // 137: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	8,   // 138: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	10,  // 139: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	14,  // 140: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	16,  // 141: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	24,  // 142: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	26,  // 143: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	29,  // 144: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	31,  // 145: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	35,  // 146: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	37,  // 147: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	39,  // 148: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	41,  // 149: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	43,  // 150: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	45,  // 151: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	48,  // 152: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
+	50,  // 153: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
+	52,  // 154: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
+	54,  // 155: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
+	56,  // 156: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
+	58,  // 157: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
+	60,  // 158: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
+	62,  // 159: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
+	64,  // 160: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
+	66,  // 161: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
+	68,  // 162: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
+	75,  // 163: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	78,  // 164: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	80,  // 165: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	82,  // 166: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	84,  // 167: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	86,  // 168: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	88,  // 169: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	90,  // 170: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	92,  // 171: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	94,  // 172: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	97,  // 173: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	99,  // 174: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	109, // 175: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	111, // 176: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	113, // 177: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	115, // 178: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	118, // 179: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	120, // 180: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	122, // 181: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	125, // 182: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	127, // 183: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	129, // 184: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	131, // 185: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	101, // 186: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
+	105, // 187: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
+	107, // 188: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
+	136, // [136:189] is the sub-list for method output_type
+	83,  // [83:136] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -7731,7 +9517,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   106,
+			NumMessages:   131,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,17 @@ const (
 	Meta_ResizeVolume_FullMethodName     = "/strake.v1.Meta/ResizeVolume"
 	Meta_RemoveVolume_FullMethodName     = "/strake.v1.Meta/RemoveVolume"
 	Meta_UndeleteVolume_FullMethodName   = "/strake.v1.Meta/UndeleteVolume"
+	Meta_CreateSnapshots_FullMethodName  = "/strake.v1.Meta/CreateSnapshots"
+	Meta_AnswerBarrier_FullMethodName    = "/strake.v1.Meta/AnswerBarrier"
+	Meta_ListSnapshots_FullMethodName    = "/strake.v1.Meta/ListSnapshots"
+	Meta_GetSnapshot_FullMethodName      = "/strake.v1.Meta/GetSnapshot"
+	Meta_RemoveSnapshot_FullMethodName   = "/strake.v1.Meta/RemoveSnapshot"
+	Meta_OpenSnapshot_FullMethodName     = "/strake.v1.Meta/OpenSnapshot"
+	Meta_CloseSnapshot_FullMethodName    = "/strake.v1.Meta/CloseSnapshot"
+	Meta_CloneVolume_FullMethodName      = "/strake.v1.Meta/CloneVolume"
+	Meta_RollbackVolume_FullMethodName   = "/strake.v1.Meta/RollbackVolume"
+	Meta_HoldTag_FullMethodName          = "/strake.v1.Meta/HoldTag"
+	Meta_MarkTagReady_FullMethodName     = "/strake.v1.Meta/MarkTagReady"
 	Meta_OpenVolume_FullMethodName       = "/strake.v1.Meta/OpenVolume"
 	Meta_AcquireLease_FullMethodName     = "/strake.v1.Meta/AcquireLease"
 	Meta_ReleaseLease_FullMethodName     = "/strake.v1.Meta/ReleaseLease"
@@ -92,6 +103,25 @@ type MetaClient interface {
 	ResizeVolume(ctx context.Context, in *ResizeVolumeRequest, opts ...grpc.CallOption) (*ResizeVolumeReply, error)
 	RemoveVolume(ctx context.Context, in *RemoveVolumeRequest, opts ...grpc.CallOption) (*RemoveVolumeReply, error)
 	UndeleteVolume(ctx context.Context, in *UndeleteVolumeRequest, opts ...grpc.CallOption) (*UndeleteVolumeReply, error)
+	// CreateSnapshots freezes volumes, all or none. Their writers are asked for
+	// barriers first; one that does not answer within 5 s is named in the error.
+	CreateSnapshots(ctx context.Context, in *CreateSnapshotsRequest, opts ...grpc.CallOption) (*CreateSnapshotsReply, error)
+	// AnswerBarrier is a writer's answer to a BARRIER: all up to seq is flushed.
+	AnswerBarrier(ctx context.Context, in *AnswerBarrierRequest, opts ...grpc.CallOption) (*AnswerBarrierReply, error)
+	ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsReply, error)
+	GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotReply, error)
+	// RemoveSnapshot removes a snapshot or a tag; its space comes back in the background.
+	RemoveSnapshot(ctx context.Context, in *RemoveSnapshotRequest, opts ...grpc.CallOption) (*RemoveSnapshotReply, error)
+	// OpenSnapshot gives a reader what it needs, and keeps it for the session.
+	OpenSnapshot(ctx context.Context, in *OpenSnapshotRequest, opts ...grpc.CallOption) (*OpenSnapshotReply, error)
+	CloseSnapshot(ctx context.Context, in *CloseSnapshotRequest, opts ...grpc.CallOption) (*CloseSnapshotReply, error)
+	// CloneVolume makes a volume that begins as a snapshot.
+	CloneVolume(ctx context.Context, in *CloneVolumeRequest, opts ...grpc.CallOption) (*CloneVolumeReply, error)
+	// RollbackVolume makes a volume what a snapshot of it is; what it was is kept.
+	RollbackVolume(ctx context.Context, in *RollbackVolumeRequest, opts ...grpc.CallOption) (*RollbackVolumeReply, error)
+	HoldTag(ctx context.Context, in *HoldTagRequest, opts ...grpc.CallOption) (*HoldTagReply, error)
+	// MarkTagReady records a tag's content digest.
+	MarkTagReady(ctx context.Context, in *MarkTagReadyRequest, opts ...grpc.CallOption) (*MarkTagReadyReply, error)
 	// OpenVolume gives a reader what it needs: root, cuts and the segments to replay.
 	OpenVolume(ctx context.Context, in *OpenVolumeRequest, opts ...grpc.CallOption) (*OpenVolumeReply, error)
 	// AcquireLease makes the session the volume's writer under a new epoch.
@@ -307,6 +337,116 @@ func (c *metaClient) UndeleteVolume(ctx context.Context, in *UndeleteVolumeReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UndeleteVolumeReply)
 	err := c.cc.Invoke(ctx, Meta_UndeleteVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) CreateSnapshots(ctx context.Context, in *CreateSnapshotsRequest, opts ...grpc.CallOption) (*CreateSnapshotsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateSnapshotsReply)
+	err := c.cc.Invoke(ctx, Meta_CreateSnapshots_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) AnswerBarrier(ctx context.Context, in *AnswerBarrierRequest, opts ...grpc.CallOption) (*AnswerBarrierReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnswerBarrierReply)
+	err := c.cc.Invoke(ctx, Meta_AnswerBarrier_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSnapshotsReply)
+	err := c.cc.Invoke(ctx, Meta_ListSnapshots_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSnapshotReply)
+	err := c.cc.Invoke(ctx, Meta_GetSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) RemoveSnapshot(ctx context.Context, in *RemoveSnapshotRequest, opts ...grpc.CallOption) (*RemoveSnapshotReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveSnapshotReply)
+	err := c.cc.Invoke(ctx, Meta_RemoveSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) OpenSnapshot(ctx context.Context, in *OpenSnapshotRequest, opts ...grpc.CallOption) (*OpenSnapshotReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OpenSnapshotReply)
+	err := c.cc.Invoke(ctx, Meta_OpenSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) CloseSnapshot(ctx context.Context, in *CloseSnapshotRequest, opts ...grpc.CallOption) (*CloseSnapshotReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CloseSnapshotReply)
+	err := c.cc.Invoke(ctx, Meta_CloseSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) CloneVolume(ctx context.Context, in *CloneVolumeRequest, opts ...grpc.CallOption) (*CloneVolumeReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CloneVolumeReply)
+	err := c.cc.Invoke(ctx, Meta_CloneVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) RollbackVolume(ctx context.Context, in *RollbackVolumeRequest, opts ...grpc.CallOption) (*RollbackVolumeReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RollbackVolumeReply)
+	err := c.cc.Invoke(ctx, Meta_RollbackVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) HoldTag(ctx context.Context, in *HoldTagRequest, opts ...grpc.CallOption) (*HoldTagReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HoldTagReply)
+	err := c.cc.Invoke(ctx, Meta_HoldTag_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) MarkTagReady(ctx context.Context, in *MarkTagReadyRequest, opts ...grpc.CallOption) (*MarkTagReadyReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MarkTagReadyReply)
+	err := c.cc.Invoke(ctx, Meta_MarkTagReady_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -607,6 +747,25 @@ type MetaServer interface {
 	ResizeVolume(context.Context, *ResizeVolumeRequest) (*ResizeVolumeReply, error)
 	RemoveVolume(context.Context, *RemoveVolumeRequest) (*RemoveVolumeReply, error)
 	UndeleteVolume(context.Context, *UndeleteVolumeRequest) (*UndeleteVolumeReply, error)
+	// CreateSnapshots freezes volumes, all or none. Their writers are asked for
+	// barriers first; one that does not answer within 5 s is named in the error.
+	CreateSnapshots(context.Context, *CreateSnapshotsRequest) (*CreateSnapshotsReply, error)
+	// AnswerBarrier is a writer's answer to a BARRIER: all up to seq is flushed.
+	AnswerBarrier(context.Context, *AnswerBarrierRequest) (*AnswerBarrierReply, error)
+	ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsReply, error)
+	GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotReply, error)
+	// RemoveSnapshot removes a snapshot or a tag; its space comes back in the background.
+	RemoveSnapshot(context.Context, *RemoveSnapshotRequest) (*RemoveSnapshotReply, error)
+	// OpenSnapshot gives a reader what it needs, and keeps it for the session.
+	OpenSnapshot(context.Context, *OpenSnapshotRequest) (*OpenSnapshotReply, error)
+	CloseSnapshot(context.Context, *CloseSnapshotRequest) (*CloseSnapshotReply, error)
+	// CloneVolume makes a volume that begins as a snapshot.
+	CloneVolume(context.Context, *CloneVolumeRequest) (*CloneVolumeReply, error)
+	// RollbackVolume makes a volume what a snapshot of it is; what it was is kept.
+	RollbackVolume(context.Context, *RollbackVolumeRequest) (*RollbackVolumeReply, error)
+	HoldTag(context.Context, *HoldTagRequest) (*HoldTagReply, error)
+	// MarkTagReady records a tag's content digest.
+	MarkTagReady(context.Context, *MarkTagReadyRequest) (*MarkTagReadyReply, error)
 	// OpenVolume gives a reader what it needs: root, cuts and the segments to replay.
 	OpenVolume(context.Context, *OpenVolumeRequest) (*OpenVolumeReply, error)
 	// AcquireLease makes the session the volume's writer under a new epoch.
@@ -715,6 +874,39 @@ func (UnimplementedMetaServer) RemoveVolume(context.Context, *RemoveVolumeReques
 }
 func (UnimplementedMetaServer) UndeleteVolume(context.Context, *UndeleteVolumeRequest) (*UndeleteVolumeReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method UndeleteVolume not implemented")
+}
+func (UnimplementedMetaServer) CreateSnapshots(context.Context, *CreateSnapshotsRequest) (*CreateSnapshotsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateSnapshots not implemented")
+}
+func (UnimplementedMetaServer) AnswerBarrier(context.Context, *AnswerBarrierRequest) (*AnswerBarrierReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method AnswerBarrier not implemented")
+}
+func (UnimplementedMetaServer) ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSnapshots not implemented")
+}
+func (UnimplementedMetaServer) GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSnapshot not implemented")
+}
+func (UnimplementedMetaServer) RemoveSnapshot(context.Context, *RemoveSnapshotRequest) (*RemoveSnapshotReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveSnapshot not implemented")
+}
+func (UnimplementedMetaServer) OpenSnapshot(context.Context, *OpenSnapshotRequest) (*OpenSnapshotReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method OpenSnapshot not implemented")
+}
+func (UnimplementedMetaServer) CloseSnapshot(context.Context, *CloseSnapshotRequest) (*CloseSnapshotReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CloseSnapshot not implemented")
+}
+func (UnimplementedMetaServer) CloneVolume(context.Context, *CloneVolumeRequest) (*CloneVolumeReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CloneVolume not implemented")
+}
+func (UnimplementedMetaServer) RollbackVolume(context.Context, *RollbackVolumeRequest) (*RollbackVolumeReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RollbackVolume not implemented")
+}
+func (UnimplementedMetaServer) HoldTag(context.Context, *HoldTagRequest) (*HoldTagReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method HoldTag not implemented")
+}
+func (UnimplementedMetaServer) MarkTagReady(context.Context, *MarkTagReadyRequest) (*MarkTagReadyReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method MarkTagReady not implemented")
 }
 func (UnimplementedMetaServer) OpenVolume(context.Context, *OpenVolumeRequest) (*OpenVolumeReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method OpenVolume not implemented")
@@ -1099,6 +1291,204 @@ func _Meta_UndeleteVolume_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MetaServer).UndeleteVolume(ctx, req.(*UndeleteVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_CreateSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateSnapshotsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).CreateSnapshots(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_CreateSnapshots_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).CreateSnapshots(ctx, req.(*CreateSnapshotsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_AnswerBarrier_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnswerBarrierRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).AnswerBarrier(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_AnswerBarrier_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).AnswerBarrier(ctx, req.(*AnswerBarrierRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_ListSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSnapshotsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).ListSnapshots(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_ListSnapshots_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).ListSnapshots(ctx, req.(*ListSnapshotsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_GetSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).GetSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_GetSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).GetSnapshot(ctx, req.(*GetSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_RemoveSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).RemoveSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_RemoveSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).RemoveSnapshot(ctx, req.(*RemoveSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_OpenSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OpenSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).OpenSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_OpenSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).OpenSnapshot(ctx, req.(*OpenSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_CloseSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CloseSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).CloseSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_CloseSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).CloseSnapshot(ctx, req.(*CloseSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_CloneVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CloneVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).CloneVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_CloneVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).CloneVolume(ctx, req.(*CloneVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_RollbackVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollbackVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).RollbackVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_RollbackVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).RollbackVolume(ctx, req.(*RollbackVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_HoldTag_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HoldTagRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).HoldTag(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_HoldTag_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).HoldTag(ctx, req.(*HoldTagRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_MarkTagReady_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MarkTagReadyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).MarkTagReady(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_MarkTagReady_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).MarkTagReady(ctx, req.(*MarkTagReadyRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1634,6 +2024,50 @@ var Meta_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UndeleteVolume",
 			Handler:    _Meta_UndeleteVolume_Handler,
+		},
+		{
+			MethodName: "CreateSnapshots",
+			Handler:    _Meta_CreateSnapshots_Handler,
+		},
+		{
+			MethodName: "AnswerBarrier",
+			Handler:    _Meta_AnswerBarrier_Handler,
+		},
+		{
+			MethodName: "ListSnapshots",
+			Handler:    _Meta_ListSnapshots_Handler,
+		},
+		{
+			MethodName: "GetSnapshot",
+			Handler:    _Meta_GetSnapshot_Handler,
+		},
+		{
+			MethodName: "RemoveSnapshot",
+			Handler:    _Meta_RemoveSnapshot_Handler,
+		},
+		{
+			MethodName: "OpenSnapshot",
+			Handler:    _Meta_OpenSnapshot_Handler,
+		},
+		{
+			MethodName: "CloseSnapshot",
+			Handler:    _Meta_CloseSnapshot_Handler,
+		},
+		{
+			MethodName: "CloneVolume",
+			Handler:    _Meta_CloneVolume_Handler,
+		},
+		{
+			MethodName: "RollbackVolume",
+			Handler:    _Meta_RollbackVolume_Handler,
+		},
+		{
+			MethodName: "HoldTag",
+			Handler:    _Meta_HoldTag_Handler,
+		},
+		{
+			MethodName: "MarkTagReady",
+			Handler:    _Meta_MarkTagReady_Handler,
 		},
 		{
 			MethodName: "OpenVolume",
