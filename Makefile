@@ -7,7 +7,7 @@ IMAGE_TAG = $(shell echo '$(VERSION)' | tr -c 'a-zA-Z0-9_.\n-' -)
 COMPOSE   = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p strake -f deploy/compose/compose.yaml
 FUZZED   = $(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u)
 
-.PHONY: test-the-tester build test race lint generate generate-check fuzz sim demo run bench image up down e2e clean help
+.PHONY: torture test-the-tester build test race lint generate generate-check fuzz sim demo run bench image up down e2e clean help
 
 build: ## the static binary bin/strake
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X strake/ctl.Version=$(VERSION)" -o bin/strake ./cmd/strake
@@ -39,6 +39,9 @@ fuzz: ## each fuzz target for SECONDS; a failure does not stop the others
 
 sim: ## the seeded cluster: SEEDS=n [FIRST=seed], or SEED=n for one
 	$(GO) test ./e2e/sim -run TestSeeds -count=1 -v -args -seeds=$(if $(SEED),1,$(SEEDS)) -first=$(if $(SEED),$(SEED),$(or $(FIRST),1))
+
+torture: ## does harm to a cell of processes under a verifying writer: MINUTES=n [SEED=n]
+	$(GO) test ./e2e -run TestTorture -count=1 -timeout 0 -v -args -torture.minutes=$(or $(MINUTES),10) -torture.seed=$(or $(SEED),0)
 
 test-the-tester: ## plants known bugs one after another; each must be caught by random seeds
 	$(GO) run -tags planted ./e2e/sim/tester

@@ -105,6 +105,9 @@ func (c *Cluster) process(name, addr string, args ...string) *Process {
 	return &Process{Name: name, Addr: addr, cluster: c, binary: c.opts.Binary, args: args, log: filepath.Join(c.opts.Dir, name+".log")}
 }
 
+// Dir is where data and logs are.
+func (c *Cluster) Dir() string { return c.opts.Dir }
+
 // Servers are all servers, metadata servers first.
 func (c *Cluster) Servers() []*Process { return append(append([]*Process{}, c.Metas...), c.Chunkds...) }
 

@@ -71,9 +71,6 @@ func (s *Sim) scrubAll() (found int) {
 			continue
 		}
 		for _, ref := range c.finalized() {
-			if s.partial[ref.Segment] {
-				continue
-			}
 			found += c.scrubOne(ref)
 		}
 	}

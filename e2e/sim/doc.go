@@ -2,24 +2,27 @@
 // metadata service, the network, disks and clocks in one loop and in virtual
 // time. The same seed gives the same history, event for event.
 //
-// What is real: chunkd/store on vfs.Mem, meta/state, meta/placement and
-// meta/reconcile, and on the client's side the cores write, read, recovery and
-// extent under the single-threaded shell client/simclient. What stands in for
-// something: an ordered log for Raft (its library can't be seeded), calls for
+// What is real: chunkd/store on vfs.Mem (with Pebble in some seeds, e2e/sim/ordered
+// in the others), the janitor's rebuild, meta/state, meta/placement, meta/reconcile
+// and the rule for leftovers, and on the client's side the cores write, read,
+// recovery and extent under the single-threaded shell client/simclient. What stands
+// in for something: an ordered log for Raft (its library can't be seeded), calls for
 // sockets, and small copies of the metadata server's soft state (sessions, move
-// budget), which is bound to wall clocks.
+// budget), which is bound to wall clocks. docs/reliability.md says what that leaves out.
 //
 // # A seed
 //
 // Two volumes, seven to nine chunk servers, three metadata states that apply the
 // log with lag, three clients with 100 operations and more each, and at least
-// six faults. Then the network heals, what is down comes back, and the cell must
+// six faults. In some seeds the clients take turns on single blocks (linear.go).
+// Then the network heals, what is down comes back, and the cell must
 // converge. Every decision comes from the seed.
 //
 // # Checkers
 //
 // Each property has a file: durable.go (P1), prefix.go (P2), wrong.go (P3),
-// onewriter.go (P4), frozen.go (seals), sane.go (placement and redundancy),
+// onewriter.go (P4), linear.go (single blocks), frozen.go (seals), sane.go
+// (placement, redundancy, rebuild never lowers it and ends),
 // space.go (what is deleted is gone). They are fed by history.go: what clients
 // submitted, what the cores claimed, what the log decided.
 //

@@ -34,9 +34,6 @@ func (s *Sim) finalized(c *chunkServer, key layout.ShardKey, err error) {
 	if errs.KindOf(err) == errs.Corrupt && was != nil && was.live && !was.isMap && !s.hurt[c.device] {
 		s.fail("redundancy: shard %v on server %d does not match the seal that its writer made of flushed stripes: %v", key, c.id, err)
 	}
-	if errs.KindOf(err) == errs.Corrupt && was != nil && !was.live {
-		s.partial[key.Segment] = true
-	}
 	if errs.KindOf(err) == errs.Conflict {
 		s.fail("frozen: shard %v on server %d: %v", key, c.id, err)
 	}
@@ -107,20 +104,45 @@ func (s *Sim) lacking() layout.SegmentID {
 	return 0
 }
 
-// beyond tells of a segment that can't be made whole and need not be: a recovery
-// sealed it with stripes that some shard lacks. Such stripes were copied, and the
-// copy is what counts; when another shard is damaged too, those here are gone.
+// beyond tells of a segment whose lost shard has no place left but devices that
+// still hold an older generation of it: a device holds one generation of a shard,
+// and the old one stays until the segment is whole without it (docs/reliability.md,
+// what is not covered).
 func (s *Sim) beyond(v *state.View, g *state.Segment) bool {
-	if !s.partial[g.ID] {
-		return false
+	if s.beyonds[g.ID] {
+		return true
 	}
-	for _, p := range g.Placements {
-		if c := s.onDevice(v, p.Device); s.hurt[p.Device] || c != nil && c.lost {
-			s.rare("a segment of dead copies that can't be made whole")
+	for i, p := range g.Placements {
+		d, _ := v.Device(p.Device)
+		if at := layout.ShardIndex(i); (g.Lost.Has(at) || d.State == state.DeviceDead) && s.taken(v, g, layout.ShardKey{Segment: g.ID, Shard: at}) {
+			s.rare("a lost shard that has no place but beside its old generation")
+			s.beyonds[g.ID] = true
 			return true
 		}
 	}
 	return false
+}
+
+// taken tells whether every server that could take a shard has one of its key.
+func (s *Sim) taken(v *state.View, g *state.Segment, key layout.ShardKey) bool {
+	for _, c := range s.chunks {
+		if c.lost || c.store == nil {
+			continue
+		}
+		busy := false
+		for i, p := range g.Placements {
+			busy = busy || layout.ShardIndex(i) != key.Shard && p.Device == c.device
+		}
+		has := false
+		c.store.Each(func(st store.Stat) bool {
+			has = has || st.Ref.ShardKey == key
+			return !has
+		})
+		if !busy && !has {
+			return false
+		}
+	}
+	return true
 }
 
 // strays counts shards on devices that no segment places there.

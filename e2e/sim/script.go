@@ -21,6 +21,7 @@ type script struct {
 	open    [2]handle
 	waiting int    // writes that are not answered
 	fewer   func() // told when one is
+	last    error  // what came of the last durable write
 }
 
 // handle is a volume open for writing.
@@ -33,6 +34,9 @@ func (x *script) sleep(lo, hi time.Duration) bool { return x.p.sleep(x.f, x.s.be
 
 // step does one operation and rests; false: the process died.
 func (x *script) step() bool {
+	if x.s.linear != nil {
+		return x.turn()
+	}
 	at := x.p.number
 	if at == rival {
 		at = x.s.rand.IntN(2)

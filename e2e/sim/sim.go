@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"strake/client/simclient"
+	linear "strake/e2e/history"
 	"strake/internal/erasure"
 	"strake/internal/erasure/build"
 	"strake/internal/layout"
@@ -60,6 +61,8 @@ const (
 	smallVolume, largeVolume = 128, 512
 	// pebbles is how many seeds of 1000 have Pebble in their stores.
 	pebbles = 40
+	// linears is how many have clients that take turns on single blocks.
+	linears = 60
 )
 
 // Sim is one run.
@@ -69,6 +72,7 @@ type Sim struct {
 	opts    Options
 	stores  storeKind
 	net     *network
+	linear  *linear.Log // of a seed whose clients take turns on single blocks
 	meta    *metaService
 	chunks  []*chunkServer
 	servers map[layout.ServerID]*chunkServer
@@ -84,7 +88,7 @@ type Sim struct {
 	healed  bool
 	fences  map[layout.ShardKey]layout.Epoch // highest answered
 	faulted int
-	partial map[layout.SegmentID]bool // sealed by a recovery though some shard lacks a stripe
+	beyonds map[layout.SegmentID]bool // that can't be made whole
 	moved   bool                      // a shard was rebuilt elsewhere
 }
 
@@ -94,7 +98,7 @@ func (b *Bench) Run(o Options) (r Result) {
 		o.Ops = 300
 	}
 	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, servers: map[layout.ServerID]*chunkServer{},
-		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, partial: map[layout.SegmentID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
+		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, beyonds: map[layout.SegmentID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
 	s.log.trace = o.Trace
 	defer func() {
 		if p := recover(); p != nil {
@@ -112,6 +116,7 @@ func (b *Bench) Run(o Options) (r Result) {
 	s.build()
 	s.work()
 	s.converge()
+	s.checkLinear()
 	return Result{Err: s.err}
 }
 
@@ -139,6 +144,9 @@ func (s *Sim) build() {
 	s.stores = storeKind{mode: storeMode(s.rand.IntN(int(modes))), pebble: s.chance(pebbles)}
 	if s.blocks = smallVolume; s.chance(100) {
 		s.blocks = largeVolume
+	}
+	if s.chance(linears) {
+		s.linear = &linear.Log{}
 	}
 	s.net = newNetwork(s.loop)
 	s.net.lost = func(k kind, reply bool) {

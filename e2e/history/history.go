@@ -1,0 +1,126 @@
+// Package history holds what several clients did to single blocks of volumes, side
+// by side, and tells whether it is linearizable: whether each operation can have
+// taken place at one instant between its begin and its end (porcupine decides).
+//
+// It owns the notes, not the clients. What design §4 promises of a block that many
+// write in turn, each under a lease of its own, is told by durable writes and by
+// reads whose reader still held its lease afterwards (a durable write proves it): a
+// writer that was deposed may serve old bytes, and a write that was not flushed may
+// vanish with its writer.
+package history
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Log is a history. Safe for concurrent use; Check comes last.
+type Log struct {
+	mu   sync.Mutex
+	next int64
+	ops  []*Op // guarded by mu
+}
+
+// Op is one operation on a block.
+type Op struct {
+	log        *Log
+	client     int
+	input      input
+	begin, end int64 // places in the order of begins and ends; end 0: it never ended
+	refused    bool
+	got        uint64 // of a read
+}
+
+type input struct {
+	block uint64
+	write bool
+	value uint64
+}
+
+// Write begins a write of a value, which no other write has; 0 is what a block has
+// at first.
+func (l *Log) Write(client int, block, value uint64) *Op {
+	return l.begin(client, input{block, true, value})
+}
+
+// Read begins a read.
+func (l *Log) Read(client int, block uint64) *Op { return l.begin(client, input{block: block}) }
+
+func (l *Log) begin(client int, in input) *Op {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	o := &Op{log: l, client: client, input: in, begin: l.next}
+	l.ops = append(l.ops, o)
+	return o
+}
+
+// Done ends an operation; value is what a read saw. An operation that never ends may
+// have taken place, at any time since.
+func (o *Op) Done(value uint64) {
+	o.log.mu.Lock()
+	defer o.log.mu.Unlock()
+	o.log.next++
+	o.end, o.got = o.log.next, value
+}
+
+// Refused says that a write did not take place and will not.
+func (o *Op) Refused() {
+	o.log.mu.Lock()
+	defer o.log.mu.Unlock()
+	o.refused = true
+}
+
+// Len is how many operations ended.
+func (l *Log) Len() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range l.ops {
+		if o.end > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Check tells whether the history is linearizable, block by block.
+func (l *Log) Check(within time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	blocks := map[uint64][]porcupine.Operation{}
+	for i, o := range l.ops {
+		if o.refused || o.end == 0 && !o.input.write {
+			continue
+		}
+		end, client := o.end, o.client
+		if end == 0 { // its client goes on meanwhile: porcupine wants another one
+			end, client = math.MaxInt64, len(l.ops)+i
+		}
+		b := o.input.block
+		blocks[b] = append(blocks[b], porcupine.Operation{ClientId: client, Input: o.input, Call: o.begin, Output: o.got, Return: end})
+	}
+	for b, ops := range blocks { // the first that is found wrong is told; the order does not matter
+		if r := porcupine.CheckOperationsTimeout(register(), ops, within); r != porcupine.Ok {
+			return fmt.Errorf("block %d: its %d operations are not linearizable (%v): %v", b, len(ops), r, ops)
+		}
+	}
+	return nil
+}
+
+// register is a block: it has the value that was written last.
+func register() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return uint64(0) },
+		Step: func(state, in, out any) (bool, any) {
+			i := in.(input)
+			if i.write {
+				return true, i.value
+			}
+			return out.(uint64) == state.(uint64), state
+		},
+	}
+}
