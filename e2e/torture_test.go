@@ -140,6 +140,7 @@ func (x *torture) fault() {
 		x.heal()
 		x.note("restart", victim)
 		check(x.t, errors.Join(victim.Stop(), victim.Restart()))
+		x.later(func() error { return nil }, 0) // it is up before the next that lasts
 	case n < 55:
 		x.heal()
 		x.note("SIGSTOP", victim)
