@@ -9,6 +9,7 @@ tool (
 )
 
 require (
+	github.com/anishathalye/porcupine v1.0.0
 	github.com/BurntSushi/toml v1.6.0
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/anishathalye/porcupine v1.0.0

@@ -16,8 +16,9 @@ import (
 
 const (
 	fighters    = 3  // clients that take the volume from each other
-	turns       = 40 // of each
-	foughtOver  = 4  // blocks
+	turns       = 30 // operations of each
+	restMost    = 250 * time.Millisecond
+	foughtOver  = 4 // blocks
 	turnTimeout = 20 * time.Second
 )
 
@@ -34,8 +35,9 @@ func TestBlocksAreLinearizableUnderLeaseHandOver(t *testing.T) {
 	for n := range fighters {
 		f := &fighter{t: t, cell: dial(t, c), log: &log, values: &values, number: n, r: rand.New(rand.NewPCG(uint64(n), 5))}
 		all.Go(func() {
-			for range turns {
+			for f.done < turns && t.Context().Err() == nil {
 				f.turn(t.Context())
+				time.Sleep(rand.N(restMost)) // so that some turns are longer than others' rests
 			}
 		})
 	}
@@ -48,7 +50,7 @@ func TestBlocksAreLinearizableUnderLeaseHandOver(t *testing.T) {
 		check(t, victim.Restart())
 	}
 	all.Wait()
-	if n := log.Len(); n < fighters*turns {
+	if n := log.Len(); n < fighters*turns/2 {
 		t.Errorf("%d operations of %d clients: too few to mean anything", n, fighters)
 	}
 	if err := log.Check(time.Minute); err != nil {
@@ -64,6 +66,7 @@ type fighter struct {
 	log    *history.Log
 	values *atomic.Uint64
 	number int
+	done   int // operations begun
 	r      *rand.Rand
 }
 
@@ -78,7 +81,7 @@ func (f *fighter) turn(ctx context.Context) {
 	defer vol.Close()
 	for range 1 + f.r.IntN(4) {
 		block := uint64(f.r.IntN(foughtOver))
-		if f.r.IntN(2) == 0 {
+		if f.done++; f.r.IntN(2) == 0 {
 			if !f.read(ctx, vol, block) {
 				return
 			}

@@ -135,11 +135,12 @@ func (x *torture) fault() {
 		x.heal()
 		x.note("SIGKILL", victim)
 		check(x.t, victim.Kill())
-		x.later(func() error { return victim.Restart() }, time.Duration(x.r.IntN(4000))*time.Millisecond)
+		x.later(victim.Restart, time.Duration(x.r.IntN(4000))*time.Millisecond)
 	case n < 35:
 		x.heal()
 		x.note("restart", victim)
 		check(x.t, errors.Join(victim.Stop(), victim.Restart()))
+		x.later(func() error { return nil }, 0) // it is up before the next that lasts
 	case n < 55:
 		x.heal()
 		x.note("SIGSTOP", victim)

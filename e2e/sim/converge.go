@@ -71,7 +71,9 @@ func (s *Sim) scrubAll() (found int) {
 			continue
 		}
 		for _, ref := range c.finalized() {
-			found += c.scrubOne(ref)
+			if !s.beyonds[ref.Segment] {
+				found += c.scrubOne(ref)
+			}
 		}
 	}
 	s.run(s.now+time.Second, func() bool { return found == 0 })
