@@ -135,7 +135,7 @@ func (x *torture) fault() {
 		x.heal()
 		x.note("SIGKILL", victim)
 		check(x.t, victim.Kill())
-		x.later(victim.Restart, time.Duration(x.r.IntN(4000))*time.Millisecond)
+		x.later(func() error { return victim.Restart() }, time.Duration(x.r.IntN(4000))*time.Millisecond)
 	case n < 35:
 		x.heal()
 		x.note("restart", victim)
