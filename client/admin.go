@@ -201,7 +201,7 @@ func volumeInfo(v *pb.Volume) VolumeInfo {
 	}
 	info := VolumeInfo{
 		ID: v.Id, Name: layout.VolumeName{Tenant: v.Tenant, Volume: v.Name}.String(), Size: int64(v.SizeBytes),
-		K: int(v.GetGeometry().GetK()), M: int(v.GetGeometry().GetM()), Class: layout.Class(v.Class).String(),
+		K: int(v.GetGeometry().GetK()), M: int(v.GetGeometry().GetM()), Class: className(v),
 		State: v.State, Holder: v.Holder, Epoch: v.Epoch, Segments: v.Segments, Unsealed: v.Unsealed,
 		StoredBytes: v.StoredBytes, ReservedBytes: v.ReservedBytes, MapRoot: v.RootNumber, Undecided: v.Undecided,
 	}
@@ -224,4 +224,12 @@ func parseName(op, name string) (layout.VolumeName, error) {
 		return n, errs.New(errs.InvalidArgument, op, "%q names a snapshot, a volume is wanted", name)
 	}
 	return n, nil
+}
+
+// className gives the name of a volume's default class.
+func className(v *pb.Volume) string {
+	if name := v.GetClassName(); name != "" {
+		return name
+	}
+	return layout.Class(v.GetClass()).String()
 }

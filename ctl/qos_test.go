@@ -39,7 +39,10 @@ func TestClassesAndReservationsByHand(t *testing.T) {
 	}
 	in, trace := filepath.Join(dir, "in"), filepath.Join(dir, "trace")
 	must(t, os.WriteFile(in, make([]byte, 8<<20), 0o644))
-	asked(t, cell, &map[string]any{}, "volume", "create", "v", "--size", "64MiB", "--class", "nightly")
+	var v client.VolumeInfo
+	if asked(t, cell, &v, "volume", "create", "v", "--size", "64MiB", "--class", "nightly"); v.Class != "nightly" {
+		t.Errorf("the new volume says that it is of class %s", v.Class)
+	}
 	// The chunk servers know the class once the objective is judged.
 	var kept []attainment
 	deadline := time.Now().Add(30 * time.Second)

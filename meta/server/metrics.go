@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"strake/internal/layout"
 	"strake/internal/qos"
 	"strake/meta/state"
 )
@@ -71,18 +72,13 @@ func (f *figures) leader(view *state.View, gauge func(d *prometheus.Desc, v floa
 	both(f.capacity, capacity)
 	both(f.reservations, view.Reserved())
 	gauge(f.reservable, float64(unmeasured))
-	names, told := map[string]bool{}, view.Classes()
+	told := map[layout.Class]bool{}
 	for _, r := range view.Reservations() {
-		class := r.Class.String()
-		for _, c := range told {
-			if c.Number == r.Class {
-				class = c.Name
-			}
-		}
-		both(f.reserved, qos.Rate{Bytes: r.Bytes, Ops: r.Ops}, r.Job, class)
-		if !names[class] {
-			names[class] = true
-			both(f.served, f.s.qos.servedOf(r.Class), class)
+		class, _ := view.ClassByNumber(r.Class)
+		both(f.reserved, qos.Rate{Bytes: r.Bytes, Ops: r.Ops}, r.Job, class.Name)
+		if !told[r.Class] {
+			told[r.Class] = true
+			both(f.served, f.s.qos.servedOf(r.Class), class.Name)
 		}
 	}
 }

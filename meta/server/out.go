@@ -37,6 +37,9 @@ func volumeOut(view *state.View, v *state.Volume) *pb.Volume {
 		RootNumber: uint64(v.Root.Number), Covers: uint64(v.Root.Covers), Unsealed: v.Unsealed,
 		State: volumeState(v), Undecided: v.Undecided, RemovedAtUnix: v.RemovedAtUnix,
 	}
+	if c, ok := view.ClassByNumber(v.Class); ok {
+		out.ClassName = c.Name
+	}
 	for _, l := range v.Losses {
 		out.Losses = append(out.Losses, &pb.Loss{Epoch: uint64(l.Epoch), Cut: uint64(l.Cut), After: uint64(l.After), By: l.By, AtUnix: l.AtUnix})
 	}

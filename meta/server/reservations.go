@@ -153,12 +153,7 @@ func (s *Server) ListReservations(ctx context.Context, r *pb.ListReservationsReq
 }
 
 func (s *Server) reservationOut(view *state.View, r state.Reservation) *pb.Reservation {
-	class := ""
-	for _, c := range view.Classes() {
-		if c.Number == r.Class {
-			class = c.Name
-		}
-	}
-	return &pb.Reservation{Id: uint64(r.ID), Job: r.Job, Class: class, Rate: &pb.Rate{Bytes: r.Bytes, Ops: r.Ops},
+	class, _ := view.ClassByNumber(r.Class)
+	return &pb.Reservation{Id: uint64(r.ID), Job: r.Job, Class: class.Name, Rate: &pb.Rate{Bytes: r.Bytes, Ops: r.Ops},
 		TtlMs: uint64(time.Duration(r.TTLNs).Milliseconds()), LeftMs: uint64(max(0, s.qos.left(r).Milliseconds())), Served: rateOut(s.qos.servedOf(r.Class))}
 }

@@ -238,5 +238,13 @@ func (v *View) ClassByName(name string) (ClassRecord, error) {
 	return c, nil
 }
 
+// ClassByNumber finds a class.
+func (v *View) ClassByNumber(n layout.Class) (ClassRecord, bool) {
+	if c, ok := v.t.classes.byNumber(n); ok || !qos.IsBuiltin(n) {
+		return c, ok
+	}
+	return RecordOf(qos.Class{Number: n, Name: n.String(), Params: qos.Defaults(n)}), true
+}
+
 // QoSChanged is the log index of the last change of a class or reservation.
 func (v *View) QoSChanged() uint64 { return v.t.qosChanged }

@@ -2187,6 +2187,7 @@ type Volume struct {
 	Undecided     string                 `protobuf:"bytes,17,opt,name=undecided,proto3" json:"undecided,omitempty"`                                 // the blocking server, shard and reason
 	RemovedAtUnix uint64                 `protobuf:"varint,18,opt,name=removed_at_unix,json=removedAtUnix,proto3" json:"removed_at_unix,omitempty"` // for display only; no decision uses it
 	Losses        []*Loss                `protobuf:"bytes,19,rep,name=losses,proto3" json:"losses,omitempty"`                                       // that people accepted, oldest first
+	ClassName     string                 `protobuf:"bytes,25,opt,name=class_name,json=className,proto3" json:"class_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2352,6 +2353,13 @@ func (x *Volume) GetLosses() []*Loss {
 		return x.Losses
 	}
 	return nil
+}
+
+func (x *Volume) GetClassName() string {
+	if x != nil {
+		return x.ClassName
+	}
+	return ""
 }
 
 type Loss struct {
@@ -7025,7 +7033,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x06events\x18\x01 \x03(\v2\x17.strake.v1.SessionEventR\x06events\"/\n" +
 	"\x13CloseSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\"\x13\n" +
-	"\x11CloseSessionReply\"\xbf\x04\n" +
+	"\x11CloseSessionReply\"\xde\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
@@ -7048,7 +7056,9 @@ const file_meta_proto_rawDesc = "" +
 	"\x05state\x18\x10 \x01(\tR\x05state\x12\x1c\n" +
 	"\tundecided\x18\x11 \x01(\tR\tundecided\x12&\n" +
 	"\x0fremoved_at_unix\x18\x12 \x01(\x04R\rremovedAtUnix\x12'\n" +
-	"\x06losses\x18\x13 \x03(\v2\x0f.strake.v1.LossR\x06losses\"m\n" +
+	"\x06losses\x18\x13 \x03(\v2\x0f.strake.v1.LossR\x06losses\x12\x1d\n" +
+	"\n" +
+	"class_name\x18\x19 \x01(\tR\tclassName\"m\n" +
 	"\x04Loss\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03cut\x18\x02 \x01(\x04R\x03cut\x12\x14\n" +
