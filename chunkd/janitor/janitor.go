@@ -23,7 +23,7 @@ import (
 type Store interface {
 	Superblock() format.Superblock
 	Create(spec store.ShardSpec) error
-	Fill(ref frame.ShardRef, units []store.Unit) error
+	Fill(ref frame.ShardRef, units []store.Unit, turns store.Turns) error
 	Mend(ref frame.ShardRef, last layout.Seq, seal stripe.ShardSeal) error
 	Delete(ref frame.ShardRef) error
 	Discard(ref frame.ShardRef) error
@@ -198,6 +198,34 @@ func (d *Device) read(ctx context.Context, ref frame.ShardRef, at layout.ShardOf
 	}
 	return nil
 }
+
+// fillTurns are a device's, as the store sees them, for the bytes of one Fill: one
+// piece after the other.
+type fillTurns struct {
+	dev  *Device
+	do   func(tag sched.Tag, work func()) error // waits as long as the task lasts
+	part bool
+}
+
+func (d *Device) turns(ctx context.Context) *fillTurns {
+	return &fillTurns{dev: d, do: func(tag sched.Tag, work func()) error { return d.Sched.Do(ctx, tag, work) }}
+}
+
+// Piece implements store.Turns.
+func (t *fillTurns) Piece() int { return t.dev.Sched.Quantum(true) }
+
+// Turn implements store.Turns.
+func (t *fillTurns) Turn(n int, work func() error) (err error) {
+	tag := background(true, n)
+	tag.Part, t.part = t.part, true
+	if bad := t.do(tag, func() { err = work() }); bad != nil {
+		return bad
+	}
+	return err
+}
+
+// Wait implements store.Turns: nothing is under way.
+func (t *fillTurns) Wait() error { return nil }
 
 func background(write bool, n int) sched.Tag {
 	return sched.Tag{Class: layout.ClassBackground, Tenant: 1, Write: write, Bytes: n}

@@ -148,7 +148,7 @@ func (t *task) batch(ctx context.Context, list []sealed) error {
 		return err
 	}
 	t.written += uint64(bytes)
-	return t.Device.turn(ctx, true, bytes+1, func() error { return t.Device.Store.Fill(t.ref(), units) })
+	return t.Device.Store.Fill(t.ref(), units, t.Device.turns(ctx))
 }
 
 // paced holds the task to the ceiling, unless it is urgent.

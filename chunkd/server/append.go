@@ -1,9 +1,6 @@
 package server
 
 import (
-	"time"
-
-	"strake/chunkd/sched"
 	"strake/chunkd/store"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -48,8 +45,8 @@ func (c *conn) append(r *request) error {
 // the sync of a durable one.
 func (c *conn) store(r *request) error {
 	var err error
-	if r.Payload > sched.Quantum {
-		r.unit.Turns = turns{c, r}
+	if r.Payload > r.dev.Sched.Quantum(true) {
+		r.unit.Turns = r.turns.begin(c, r)
 		err = r.dev.Store.Append(r.unit)
 	} else {
 		err = r.turn(c.srv.ctx, r.tag(true, r.Payload), r.storeWork)
@@ -63,30 +60,6 @@ func (c *conn) store(r *request) error {
 	r.unit = store.Append{}
 	c.release(r)
 	return err
-}
-
-// turns is the device's scheduler as the store sees it, for one large unit.
-type turns struct {
-	c *conn
-	r *request
-}
-
-// Piece implements store.Turns.
-func (t turns) Piece() int { return t.r.dev.Sched.Quantum(true) }
-
-// Turn implements store.Turns. The first piece stands for the operation and keeps
-// its deadline; a unit that was begun is ended.
-func (t turns) Turn(n int, work func() error) error {
-	r := t.r
-	tag := r.tag(true, n)
-	if tag.Part = r.began; tag.Part {
-		tag.Deadline = time.Time{}
-	}
-	return r.turn(t.c.srv.ctx, tag, func() {
-		from := r.started()
-		r.err = work()
-		r.dev.writes.measured(n, r.ended(from))
-	})
 }
 
 // release gives the payload's buffer and memory back, and its place at the device.

@@ -38,6 +38,7 @@ type request struct {
 	began       bool // a turn at the device has begun
 	quanta      quanta
 	beside      beside
+	turns       turns
 	err         error // of the work
 
 	// Work for the scheduler, made once so that no call of it allocates.

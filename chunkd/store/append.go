@@ -134,28 +134,33 @@ func (s *Store) appendLarge(sh *shard, a *Append, h *stripe.Header) error {
 // fails is taken back, since the bytes that no stripe covers read as zeros (I8);
 // should that fail too, the next unit at this place covers them.
 func writeUnit(file *handle, a *Append, off int64) error {
-	piece := len(a.Payload)
-	for at := 0; at < len(a.Payload); at += piece {
-		if a.Turns != nil {
-			piece = max(layout.BlockSize, a.Turns.Piece()&^(layout.BlockSize-1))
-		}
-		piece = min(piece, len(a.Payload)-at)
-		write := func() error {
-			_, err := file.WriteDirect(a.Payload[at:at+piece], off+int64(at), false)
-			return err
-		}
-		var err error
-		if a.Turns != nil {
-			err = a.Turns.Turn(piece, write)
-		} else {
-			err = write()
-		}
-		if err != nil {
-			_ = file.PunchHole(off, int64(len(a.Payload)))
-			return err
-		}
+	err := writePieces(file, a.Payload, off, a.Turns)
+	if err != nil {
+		_ = file.PunchHole(off, int64(len(a.Payload)))
 	}
-	return nil
+	return err
+}
+
+// writePieces writes p at off, each piece in its turn; without turns, at once. No
+// piece is being written any more when it returns.
+func writePieces(file *handle, p []byte, off int64, turns Turns) (err error) {
+	if turns == nil {
+		_, err = file.WriteDirect(p, off, false)
+		return err
+	}
+	for len(p) > 0 && err == nil {
+		n := min(len(p), max(layout.BlockSize, turns.Piece()&^(layout.BlockSize-1)))
+		piece, at := p[:n], off
+		err = turns.Turn(n, func() error {
+			_, err := file.WriteDirect(piece, at, false)
+			return err
+		})
+		p, off = p[n:], off+int64(n)
+	}
+	if bad := turns.Wait(); err == nil {
+		err = bad
+	}
+	return err
 }
 
 // landed ends the writing state of a large entry: whole, or forgotten.

@@ -28,15 +28,16 @@ type Unit struct {
 // records are damaged; Mend ends it.
 //
 // Errors: NotHere, StaleGeneration, Corrupt (a unit does not fit its header, or
-// the header the shard), OutOfRange, NoSpace.
-func (s *Store) Fill(ref frame.ShardRef, units []Unit) error {
-	if err := s.fill(ref, units); err != nil {
+// the header the shard), OutOfRange, NoSpace. Data is written in turns, nil: at
+// once; nobody else is inside the shard meanwhile.
+func (s *Store) Fill(ref frame.ShardRef, units []Unit, turns Turns) error {
+	if err := s.fill(ref, units, turns); err != nil {
 		return typed(err, "fill shard %v", ref.ShardKey)
 	}
 	return nil
 }
 
-func (s *Store) fill(ref frame.ShardRef, units []Unit) error {
+func (s *Store) fill(ref frame.ShardRef, units []Unit, turns Turns) error {
 	return s.alone(ref, func(sh *shard) error {
 		rec, err := s.loadShard(ref.ShardKey)
 		if err != nil {
@@ -48,7 +49,7 @@ func (s *Store) fill(ref frame.ShardRef, units []Unit) error {
 				return err
 			}
 		}
-		if err := s.writeUnits(sh, units, views); err != nil {
+		if err := s.writeUnits(sh, units, views, turns); err != nil {
 			return err
 		}
 		return s.putRecords(sh, &rec, units, views)
@@ -116,7 +117,7 @@ func admits(r *format.Shard, u *Unit) (format.View, error) {
 	return v, errs.Wrap(v.Verify(u.Payload), "stripe %d", v.Seq)
 }
 
-func (s *Store) writeUnits(sh *shard, units []Unit, views []format.View) error {
+func (s *Store) writeUnits(sh *shard, units []Unit, views []format.View, turns Turns) error {
 	file, err := s.files.acquire(fileName{sh.ref.ShardKey, sh.ref.Generation})
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (s *Store) writeUnits(sh *shard, units []Unit, views []format.View) error {
 			continue
 		}
 		wrote = true
-		if _, err := file.WriteAt(units[i].Payload, int64(views[i].Offset)); err != nil {
+		if err := writePieces(file, units[i].Payload, int64(views[i].Offset), turns); err != nil {
 			return err
 		}
 	}

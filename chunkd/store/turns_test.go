@@ -18,6 +18,8 @@ type fakeTurns struct {
 
 func (f *fakeTurns) Piece() int { return f.piece }
 
+func (f *fakeTurns) Wait() error { return nil }
+
 func (f *fakeTurns) Turn(n int, work func() error) error {
 	if f.taken = append(f.taken, n); len(f.taken) == f.refuse {
 		return errs.New(errs.Canceled, "", "no turn")

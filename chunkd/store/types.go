@@ -45,13 +45,16 @@ type Append struct {
 }
 
 // Turns gives a large unit its turns at the device, so that no unit stands before
-// others for longer than a piece takes. Used by one append at a time.
+// others for longer than a piece takes. Used by one unit at a time.
 type Turns interface {
 	// Piece is how many bytes the next piece should have at most.
 	Piece() int
-	// Turn runs work on n bytes when its turn has come, and gives its error, or why
-	// the turn did not come.
+	// Turn runs work on n bytes when its turn has come, or has it run: it may return
+	// while work of several calls is under way. The error is that of a turn that did
+	// not come, or of earlier work.
 	Turn(n int, work func() error) error
+	// Wait waits for all work, and gives the first error.
+	Wait() error
 }
 
 // Fenced is one stripe of a fenced shard's list.

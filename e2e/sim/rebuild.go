@@ -133,8 +133,8 @@ func (s cutStore) Create(spec store.ShardSpec) error {
 	return s.under(func() error { return s.Store.Create(spec) })
 }
 
-func (s cutStore) Fill(ref frame.ShardRef, units []store.Unit) error {
-	return s.under(func() error { return s.Store.Fill(ref, units) })
+func (s cutStore) Fill(ref frame.ShardRef, units []store.Unit, turns store.Turns) error {
+	return s.under(func() error { return s.Store.Fill(ref, units, turns) })
 }
 
 func (s cutStore) Mend(ref frame.ShardRef, last layout.Seq, seal stripe.ShardSeal) error {
