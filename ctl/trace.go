@@ -19,5 +19,7 @@ func (a *app) openTrace() (t *client.Trace, done func() error, err error) {
 		return nil, nil, errs.As(err, errs.Unavailable, "begin a trace")
 	}
 	t = client.NewTrace(f)
-	return t, func() error { return errors.Join(t.Close(), errs.As(f.Close(), errs.Unavailable, "end the trace %s", a.trace)) }, nil
+	return t, func() error {
+		return errors.Join(t.Close(), errs.As(f.Close(), errs.Unavailable, "end the trace %s", a.trace))
+	}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"strake/chunkd/format"
 	"strake/chunkd/sched"
 	"strake/chunkd/store"
@@ -181,22 +183,33 @@ func (d *Device) turn(ctx context.Context, write bool, n int, work func() error)
 	return err
 }
 
+// readsAtOnce is how many quanta of a read are on their way: with one, a device
+// whose quanta are short would be idle from the end of one to the begin of the next.
+const readsAtOnce = 2
+
 // read fills buf from a shard, each quantum in a turn of its own, so that others
 // get theirs in between.
 func (d *Device) read(ctx context.Context, ref frame.ShardRef, at layout.ShardOffset, buf []byte) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
 	for part := false; len(buf) > 0; part = true {
 		n := min(len(buf), d.Sched.Quantum(false))
-		tag, err := background(false, n), error(nil)
+		tag, piece, from := background(false, n), buf[:n], at
 		tag.Part = part
-		bad := d.Sched.Do(ctx, tag, func() {
-			_, err = d.Store.Read(ref, []frame.ReadRange{{Offset: at, Length: uint32(n)}}, buf[:n])
-		})
-		if bad != nil || err != nil {
+		one := func() (err error) {
+			bad := d.Sched.Do(ctx, tag, func() {
+				_, err = d.Store.Read(ref, []frame.ReadRange{{Offset: from, Length: uint32(n)}}, piece)
+			})
 			return cmp.Or(bad, err)
 		}
 		at, buf = at+layout.ShardOffset(n), buf[n:]
+		if n < sched.Quantum {
+			group.Go(one)
+		} else if err := one(); err != nil {
+			return cmp.Or(group.Wait(), err)
+		}
 	}
-	return nil
+	return group.Wait()
 }
 
 // fillTurns are a device's, as the store sees them, for the bytes of one Fill: one
