@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"strake/e2e/bench"
 	"strake/internal/errs"
@@ -39,6 +40,9 @@ Victims: ` + strings.Join(victims, ", ") + `. Aggressors: ` + strings.Join(aggre
 			if cmd.Flags().Changed("cell") {
 				o.Cell, o.Volume = a.config.Cell, "bench"
 			}
+			if o.Dir == "" && o.Emulate != "" {
+				o.Dir = inMemory()
+			}
 			o.Size, o.Version, o.Progress = int64(bytes), Version, a.pairProgress()
 			o.Command = strings.Join(append([]string{"strake"}, os.Args[1:]...), " ")
 			r, err := bench.Interfere(cmd.Context(), o, pairs)
@@ -55,8 +59,24 @@ Victims: ` + strings.Join(victims, ", ") + `. Aggressors: ` + strings.Join(aggre
 	f.Var(&bytes, "size", "volume that the victims read, written once before")
 	f.Uint64Var(&o.Seed, "seed", benchSeed, "seed of the order of offsets")
 	f.StringVar(&o.Emulate, "emulate-device", matrixDevices, "shape of each device; empty: as they are")
-	f.StringVar(&o.Dir, "dir", "", "where the throwaway cells' data goes (default: the temporary directory)")
+	f.StringVar(&o.Dir, "dir", "", "where the throwaway cells' data goes (default: memory, so that emulated devices alone are slow; else the temporary directory)")
 	return c
+}
+
+const (
+	memoryDir = "/dev/shm"
+	// matrixBytes is what the matrix may write before it is removed.
+	matrixBytes = 8 << 30
+)
+
+// inMemory is a file system in memory with room for the matrix, "" when there is
+// none: the machine's own disk must not be slower than the devices it emulates.
+func inMemory() string {
+	var s unix.Statfs_t
+	if err := unix.Statfs(memoryDir, &s); err != nil || s.Type != unix.TMPFS_MAGIC || uint64(s.Bsize)*s.Bavail < matrixBytes {
+		return ""
+	}
+	return memoryDir
 }
 
 // pairProgress tells on stderr what runs and what came out; nothing with -o json.
