@@ -159,7 +159,7 @@ func (t *target) slow(ctx context.Context, latency time.Duration) error {
 
 // sound undoes slow.
 func (t *target) sound(ctx context.Context) error {
-	if err := t.stopped.Stop(); err != nil {
+	if err := t.stopped.Kill(); err != nil { // an orderly end takes as long as its device
 		return errs.As(err, errs.Unavailable, "stop the slow chunk server")
 	}
 	return t.restart(ctx)
