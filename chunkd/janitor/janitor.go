@@ -193,7 +193,9 @@ func (d *Device) read(ctx context.Context, ref frame.ShardRef, at layout.ShardOf
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
 	for part := false; len(buf) > 0; part = true {
-		n := min(len(buf), d.Sched.Quantum(false))
+		quantum := d.Sched.Quantum(false)
+		n := min(len(buf), quantum)
+		alone := quantum == sched.Quantum || !part && n == len(buf)
 		tag, piece, from := background(false, n), buf[:n], at
 		tag.Part = part
 		one := func() (err error) {
@@ -203,7 +205,7 @@ func (d *Device) read(ctx context.Context, ref frame.ShardRef, at layout.ShardOf
 			return cmp.Or(bad, err)
 		}
 		at, buf = at+layout.ShardOffset(n), buf[n:]
-		if n < sched.Quantum {
+		if !alone {
 			group.Go(one)
 		} else if err := one(); err != nil {
 			return cmp.Or(group.Wait(), err)

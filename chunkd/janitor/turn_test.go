@@ -3,6 +3,7 @@ package janitor
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -78,4 +79,45 @@ func TestOwnReadsTakeATurnForEachQuantum(t *testing.T) {
 	if err := d.read(t.Context(), frame.ShardRef{}, 0, buf); errs.KindOf(err) != errs.Overloaded {
 		t.Errorf("%v after %d turns, want the refusal of the second", err, len(s.tags))
 	}
+}
+
+// TestLongQuantaAndShortReadsStayOnTheirGoroutine: a second one is for short quanta
+// alone, and a simulator counts on there being none.
+func TestLongQuantaAndShortReadsStayOnTheirGoroutine(t *testing.T) {
+	for _, c := range []struct{ quantum, bytes int }{{sched.Quantum, 1 << 20}, {sched.Quantum, 300 << 10}, {64 << 10, 4096}} {
+		s := &turns{quantum: c.quantum}
+		where := &goroutines{}
+		d := &Device{Store: where, Sched: s}
+		if err := d.read(t.Context(), frame.ShardRef{}, 0, make([]byte, c.bytes)); err != nil {
+			t.Fatal(err)
+		}
+		if me := goroutine(); where.other(me) {
+			t.Errorf("%d bytes in quanta of %d: read on another goroutine", c.bytes, c.quantum)
+		}
+	}
+}
+
+// goroutines is a store that notes where it is read.
+type goroutines struct {
+	Store
+	mu   sync.Mutex
+	seen []string // guarded by mu
+}
+
+func (g *goroutines) Read(_ frame.ShardRef, _ []frame.ReadRange, dst []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen = append(g.seen, goroutine())
+	return len(dst), nil
+}
+
+func (g *goroutines) other(than string) bool {
+	return slices.ContainsFunc(g.seen, func(s string) bool { return s != than })
+}
+
+// goroutine is the first line of the caller's stack: "goroutine N [running]:".
+func goroutine() string {
+	b := make([]byte, 64)
+	line, _, _ := bytes.Cut(b[:runtime.Stack(b, false)], []byte(" ["))
+	return string(line)
 }

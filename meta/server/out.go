@@ -45,6 +45,9 @@ func volumeOut(view *state.View, v *state.Volume) *pb.Volume {
 	if c, ok := view.ClassByNumber(v.Class); ok {
 		out.ClassName = c.Name
 	}
+	if c, ok := view.ClassByNumber(v.Class); ok {
+		out.ClassName = c.Name
+	}
 	for _, l := range v.Losses {
 		out.Losses = append(out.Losses, &pb.Loss{Epoch: uint64(l.Epoch), Cut: uint64(l.Cut), After: uint64(l.After), By: l.By, AtUnix: l.AtUnix})
 	}
