@@ -105,6 +105,17 @@ func DecodeLogHead(b []byte, key *[16]byte) (h LogHead, ok bool) {
 		h.Offset >= 0 && h.Offset <= layout.MaxShardLength && h.Offset%layout.BlockSize == 0
 }
 
+// AlienLogHead tells whether b begins with a head that another version of this
+// program wrote on this device, which one, and the record's LSN. Magic, version,
+// LSN and tag lie where they are in every version.
+func AlienLogHead(b []byte, key *[16]byte) (version byte, lsn LSN, alien bool) {
+	le := binary.LittleEndian
+	if len(b) < LogHeadLen || le.Uint32(b) != logMagic || b[4] == logVersion || tag(key, b) != le.Uint64(b[logTagAt:]) {
+		return 0, 0, false
+	}
+	return b[4], LSN(le.Uint64(b[8:])), true
+}
+
 // Body splits what follows the head in the record b and verifies all of it.
 func (h *LogHead) Body(b []byte) (header, payload []byte, err error) {
 	if int64(len(b)) < h.Len() {

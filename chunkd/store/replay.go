@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"strake/chunkd/format"
+	"strake/internal/errs"
 	"strake/internal/vfs"
 )
 
@@ -139,13 +140,19 @@ func (l *appendLog) scan(freed format.LSN) ([]found, error) {
 		if f.size, err = f.file.Size(); err != nil {
 			return nil, err
 		}
-		records = append(records, l.scanFile(f, freed)...)
+		more, err := l.scanFile(f, freed)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, more...)
 	}
 	slices.SortFunc(records, func(a, b found) int { return cmp.Compare(a.head.LSN, b.head.LSN) })
 	return slices.CompactFunc(records, func(a, b found) bool { return a.head.LSN == b.head.LSN }), nil
 }
 
-func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found) {
+// scanFile gives a file's records above freed. One of another version is refused
+// with Version: skipped, it would count as a write that never came.
+func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found, err error) {
 	b := make([]byte, f.size)
 	for at := int64(0); at < f.size; { // in steps, so that an unreadable place hides no more than itself
 		n := min(int64(64<<10), f.size-at)
@@ -154,6 +161,10 @@ func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found) {
 	}
 	for pos := int64(0); pos+format.LogHeadLen <= f.size; {
 		head, ok := format.DecodeLogHead(b[pos:], &l.key)
+		if version, lsn, alien := format.AlienLogHead(b[pos:], &l.key); alien && lsn > freed {
+			return nil, errs.New(errs.Version, "read log "+f.name, "record %d is of version %d, this program reads %d", lsn, version, format.LogVersion).
+				WithHint("start the build that wrote it")
+		}
 		if !ok || head.LSN <= freed || pos+head.Len() > f.size {
 			pos += format.LogStep
 			continue
@@ -167,7 +178,7 @@ func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found) {
 			pos += head.Len()
 		}
 	}
-	return records
+	return records, nil
 }
 
 // resume sets where LSNs go on. durable was learned from what followed; all

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"strake/chunkd/format"
@@ -77,6 +80,23 @@ func TestRotOfHeadInLogIsCannotTellOfAnything(t *testing.T) {
 	ok(t, mem.FlipBit(places[1], offs[1]+10, 1))
 	_, err := fencedKinds(t, mem)
 	is(t, err, errs.Corrupt)
+}
+
+// A record that a newer build wrote must not be skipped: it holds a write.
+func TestRecordOfAnotherVersionInLogIsRefused(t *testing.T) {
+	mem, places, offs := inLog(t, 3)
+	f, err := mem.Open(places[2])
+	ok(t, err)
+	head := make([]byte, format.LogHeadLen)
+	_, err = f.ReadAt(head, offs[2])
+	ok(t, err)
+	head[4] = format.LogVersion + 1
+	sum := sha256.Sum256(append(slices.Clone(testID.LogKey[:]), head[:72]...))
+	copy(head[72:], sum[:8])
+	_, err = f.WriteAt(head, offs[2])
+	ok(t, errors.Join(err, f.Sync(), f.Close()))
+	_, err = Open(mem, format.Superblock{}, testOptions)
+	is(t, err, errs.Version)
 }
 
 func TestTornTailIsNeverHadIt(t *testing.T) {

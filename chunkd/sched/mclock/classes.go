@@ -106,7 +106,10 @@ func (c *Core) forget(now time.Duration) {
 }
 
 // retarget finds the smallest latency target in use and the longest quantum that
-// takes no more than half of it; while nobody has a target quanta are long.
+// takes no more than half of it; while nobody has a target quanta are long. Costs
+// are learnt from a saturated device alone; one that a few callers keep busy, each
+// with a long piece, is never that: there a quantum is too long also when it was
+// seen to take longer than the target with nothing beside it.
 func (c *Core) retarget(now time.Duration) {
 	c.target, c.quick = bulkTarget, false
 	for i := range c.classes {
@@ -116,7 +119,7 @@ func (c *Core) retarget(now time.Duration) {
 	}
 	for kind := range c.quanta {
 		n := MaxQuantum
-		for c.quick && n > MinQuantum && c.costs.of(kind == 1, n) > c.target/2 {
+		for c.quick && n > MinQuantum && (c.costs.of(kind == 1, n) > c.target/2 || c.latencies[kind][sizeOf(n)].alone > c.target) {
 			n /= 2
 		}
 		c.quanta[kind] = n

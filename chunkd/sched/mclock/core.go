@@ -202,6 +202,9 @@ func (c *Core) Done(now time.Duration, r *Request, took time.Duration) {
 	lat := c.latency(r)
 	smooth(&lat.usual, took)
 	c.width.done(r, took, lat.allowed(c.target, c.quick), lat)
+	if c.quick && lat.alone > c.target && r.Bytes == c.quanta[kindOf(r.Write)] && r.Bytes > MinQuantum {
+		c.retarget(now)
+	}
 	if c.costs.done(now, c.width.now, r.Write, r.Bytes) {
 		c.stat.lessons, c.stat.taught = c.stat.lessons+1, now
 		c.retarget(now)

@@ -161,3 +161,25 @@ func TestAStuckWriteHoldsUpNoSmallRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestQuantaGetShortBesideOneLoneReader: a scrub reads one long piece after the
+// other, so that the device is never saturated and teaches nothing of cost; its
+// pieces get short all the same once a class with a target is in use.
+func TestQuantaGetShortBesideOneLoneReader(t *testing.T) {
+	quick := &load{Key: flowOf(layout.ClassInference, 1), bytes: 4096, every: 4 * ms, from: time.Second}
+	scrub := &load{Key: flowOf(layout.ClassBackground, 1), bytes: MaxQuantum, pieces: true, depth: 1}
+	d := newDisk(t, Options{}, quick, scrub)
+	d.run(time.Second)
+	if n := d.core.Quantum(false); n != MaxQuantum {
+		t.Fatalf("quanta of %d before anybody has a target", n)
+	}
+	d.run(500 * ms)
+	d.reset()
+	d.run(5 * time.Second)
+	if n := d.core.Quantum(false); n != MinQuantum {
+		t.Errorf("quanta of %d on a disk of 60 MiB/s", n)
+	}
+	if p := quick.quantile(0.99); p > 1200*time.Microsecond {
+		t.Errorf("p99 %v beside the scrub", p)
+	}
+}
