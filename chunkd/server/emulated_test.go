@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -45,9 +46,23 @@ func (s *shapedStore) Read(ref frame.ShardRef, ranges []frame.ReadRange, dst []b
 	return s.fakeStore.Read(ref, ranges, dst)
 }
 
+// Append writes piece by piece, each in its turn, as store.Store does.
 func (s *shapedStore) Append(a store.Append) error {
-	_, err := s.file.WriteAt(a.Payload, 0)
-	return err
+	if a.Turns == nil {
+		_, err := s.file.WriteAt(a.Payload, 0)
+		return err
+	}
+	var err error
+	for at := 0; at < len(a.Payload) && err == nil; {
+		n := min(len(a.Payload)-at, a.Turns.Piece())
+		piece, off := a.Payload[at:at+n], int64(at)
+		err = a.Turns.Turn(n, func() error {
+			_, err := s.file.WriteAt(piece, off)
+			return err
+		})
+		at += n
+	}
+	return cmp.Or(a.Turns.Wait(), err)
 }
 
 // pipes is a listener of connections in memory.
