@@ -34,22 +34,29 @@ func TestMetadataLeaderDies(t *testing.T) {
 
 // TestMetadataOutageStopsNobody takes the only metadata server away for longer
 // than a session lives: a writer goes on in what was allocated ahead for it, and
-// keeps its volume.
+// keeps its volume. A server that was stopped has heard nobody meanwhile.
 func TestMetadataOutageStopsNobody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes longer than a session's life")
 	}
-	c := start(t, cluster.Options{})
-	l := startPlan(t, c, workload.Plan{Volume: "v", Seed: 1, First: 1, Blocks: volumeBlocks, Most: 4, Every: 10 * time.Millisecond})
-	l.progress(t, 40, 30*time.Second)
-	check(t, c.Metas[0].Kill())
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		l.progress(t, 20, 10*time.Second)
+	for how, end := range map[string]struct{ away, back func(*cluster.Process) error }{
+		"killed":  {(*cluster.Process).Kill, (*cluster.Process).Restart},
+		"stopped": {(*cluster.Process).Pause, (*cluster.Process).Resume},
+	} {
+		t.Run(how, func(t *testing.T) {
+			c := start(t, cluster.Options{})
+			l := startPlan(t, c, workload.Plan{Volume: "v", Seed: 1, First: 1, Blocks: volumeBlocks, Most: 4, Every: 10 * time.Millisecond})
+			l.progress(t, 40, 30*time.Second)
+			check(t, end.away(c.Metas[0]))
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+				l.progress(t, 20, 10*time.Second)
+			}
+			check(t, end.back(c.Metas[0]))
+			check(t, c.WaitHealthy(t.Context()))
+			l.progress(t, 40, 30*time.Second)
+			verify(t, c, l.end(t), "v")
+		})
 	}
-	check(t, c.Metas[0].Restart())
-	check(t, c.WaitHealthy(t.Context()))
-	l.progress(t, 40, 30*time.Second)
-	verify(t, c, l.end(t), "v")
 }
 
 // TestMetadataLeaderHangs stops the leader of three (SIGSTOP), which keeps its

@@ -12,6 +12,7 @@ import (
 
 	"strake/client"
 	"strake/internal/vfs"
+	"strake/proto/pb"
 )
 
 // TestAHungServerCostsOneReadAQuarterOfASecond pauses a server under readers that
@@ -180,6 +181,56 @@ func TestTooFewServersFreezeWritesUntilMoreCome(t *testing.T) {
 	}
 	holds(t, v, p, 4*mib)
 	closed(t, v)
+}
+
+// TestSegmentsNarrowAndWidenAgain loses one server of four, and gets it back: what
+// is written meanwhile lies in segments of fewer data shards, what is written after
+// in whole ones, m is the same in all, and all of it reads back.
+func TestSegmentsNarrowAndWidenAgain(t *testing.T) {
+	c := Start(t, Options{Chunkds: 4})
+	cell, v := volume(t, c, 1024*mib, 2, 2)
+	p, at := pattern(1, mib), int64(0)
+	newest := func(k uint32) func() error {
+		return func() error {
+			write(t, v, p, at)
+			flush(t, v)
+			at += mib
+			if got := newestGeometry(t, c, "v"); got.GetK() != k || got.GetM() != 2 {
+				return fmt.Errorf("the newest sealed segment is %d+%d", got.GetK(), got.GetM())
+			}
+			return nil
+		}
+	}
+	c.Eventually("segments are whole", newest(2))
+	c.Chunkds[0].Kill()
+	c.Eventually("segments are narrow", newest(1))
+	c.Chunkds[0].Restart()
+	c.WaitUp(cell, 4)
+	c.Eventually("segments are whole again", newest(2))
+	for off := int64(0); off < at; off += mib {
+		holds(t, v, p, off)
+	}
+	closed(t, v)
+}
+
+// newestGeometry is that of a volume's newest sealed data segment, nil without one.
+func newestGeometry(t *testing.T, c *Cell, name string) (g *pb.Geometry) {
+	t.Helper()
+	ask(t, c, func(ctx context.Context, m pb.MetaClient) error {
+		v, err := m.GetVolume(ctx, &pb.GetVolumeRequest{Name: name, Tenant: "default"})
+		if err != nil {
+			return err
+		}
+		r, err := m.ListSegments(ctx, &pb.ListSegmentsRequest{Volume: v.Volume.Id})
+		newest := uint64(0)
+		for _, s := range r.GetSegments() {
+			if !s.Map && s.Seal != nil && s.Id > newest {
+				newest, g = s.Id, s.Geometry
+			}
+		}
+		return err
+	})
+	return g
 }
 
 // TestAMetadataOutageStopsNobody stops the metadata service for longer than a

@@ -101,19 +101,24 @@ func TestAnEndedSessionCostsItsVolumesAndNoMore(t *testing.T) {
 // endSession ends the session that holds a volume's lease.
 func endSession(t *testing.T, c *Cell, name string) {
 	t.Helper()
-	meta, err := dial.NewMeta(c.Address, tls.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer meta.Close()
-	err = meta.Do(t.Context(), func(ctx context.Context, m pb.MetaClient) error {
+	ask(t, c, func(ctx context.Context, m pb.MetaClient) error {
 		r, err := m.GetVolume(ctx, &pb.GetVolumeRequest{Name: name, Tenant: "default"})
 		if err == nil {
 			_, err = m.CloseSession(ctx, &pb.CloseSessionRequest{Session: r.Volume.HolderSession})
 		}
 		return err
 	})
+}
+
+// ask calls the metadata service behind the client's back.
+func ask(t *testing.T, c *Cell, call func(context.Context, pb.MetaClient) error) {
+	t.Helper()
+	meta, err := dial.NewMeta(c.Address, tls.Policy{})
 	if err != nil {
+		t.Fatal(err)
+	}
+	defer meta.Close()
+	if err := meta.Do(t.Context(), call); err != nil {
 		t.Fatal(err)
 	}
 }
