@@ -27,7 +27,7 @@ func (p Policy) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if err := p.allow(ctx, addr); err != nil {
 		return nil, err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	l, err := (&net.ListenConfig{Control: giveUp}).Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, errs.New(errs.Busy, "listen on "+addr, "the port is in use").
@@ -67,7 +67,7 @@ func (p Policy) allow(ctx context.Context, addr string) error {
 // Dial connects over TCP. Errors: Unavailable when the peer refuses or can't be
 // reached, Deadline or Canceled when ctx ends first; the text names the address.
 func (p Policy) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	c, err := (&net.Dialer{Control: giveUp}).DialContext(ctx, "tcp", addr)
 	if err == nil {
 		return c, nil
 	}

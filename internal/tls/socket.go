@@ -1,0 +1,27 @@
+package tls
+
+import (
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// silence is how long a connection lives whose peer acknowledges nothing of what
+// was sent. A peer that lost its address, or whose machine is gone, sends no
+// reset; without this a connection to it would take the kernel a quarter of an
+// hour to end, and whatever waits on it as long.
+const silence = 10 * time.Second
+
+// giveUp bounds the silence of a socket; what is accepted from a listening one
+// inherits it.
+func giveUp(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence/time.Millisecond))
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
