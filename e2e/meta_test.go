@@ -40,7 +40,7 @@ func TestMetadataOutageStopsNobody(t *testing.T) {
 		t.Skip("takes longer than a session's life")
 	}
 	for how, end := range map[string]struct{ away, back func(*cluster.Process) error }{
-		"killed":  {(*cluster.Process).Kill, (*cluster.Process).Restart},
+		"killed":  {(*cluster.Process).Kill, func(p *cluster.Process) error { return p.Restart() }},
 		"stopped": {(*cluster.Process).Pause, (*cluster.Process).Resume},
 	} {
 		t.Run(how, func(t *testing.T) {

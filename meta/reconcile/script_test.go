@@ -33,7 +33,9 @@ func TestScripts(t *testing.T) {
 				limits.PurgeAfter = time.Minute
 				w = newWorld(t, limits, int(num(0)))
 			case "volume":
-				return fmt.Sprintf("volume %d\n", w.create(d.CmdArgs[0].Key))
+				id := w.create(d.CmdArgs[0].Key)
+				w.tags(id, d.CmdArgs[1:])
+				return fmt.Sprintf("volume %d\n", id)
 			case "allocate":
 				return fmt.Sprintf("segment %d\n", w.allocate(layout.VolumeID(num(0)), layout.DeviceID(num(1)), layout.DeviceID(num(2))))
 			case "open":
@@ -84,6 +86,15 @@ func TestScripts(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// tags makes tags of a volume that the world's session writes.
+func (w *world) tags(id layout.VolumeID, names []datadriven.CmdArg) {
+	v, _ := w.state.View().Volume(id)
+	for _, name := range names {
+		item := state.SnapshotItem{Volume: state.VolumeRef{ID: id}, Name: name.Key, Epoch: v.Epoch, Seq: v.LastSeq}
+		w.must(state.CreateSnapshots{ID: w.next(), Tag: true, Items: []state.SnapshotItem{item}})
+	}
 }
 
 func show(tasks []Task) string {
