@@ -128,6 +128,7 @@ func (m *Meta) DoWithin(ctx context.Context, attempt time.Duration, call func(co
 			m.succeeded(addr)
 			return nil
 		case kind == errs.Deadline && !errors.Is(ctx.Err(), context.Canceled):
+			m.hung(addr, after(addresses, addr))
 			err = errs.New(errs.Unavailable, "", "no answer within %v", time.Since(begun).Round(100*time.Millisecond))
 		case kind != errs.NotLeader && kind != errs.Unavailable:
 			return err
@@ -185,6 +186,16 @@ func (m *Meta) succeeded(addr string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.leader, m.trouble = addr, Trouble{}
+}
+
+// hung makes the next call begin elsewhere: at a server that took the whole time
+// of one call in vain it would lose as much again.
+func (m *Meta) hung(addr, next string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leader == addr {
+		m.leader = next
+	}
 }
 
 // failed notes an attempt that failed.

@@ -3,7 +3,13 @@ package tls
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"strake/internal/errs"
 )
@@ -46,5 +52,29 @@ func TestDialSaysWhy(t *testing.T) {
 	cancel()
 	if _, err := (Policy{}).Dial(ctx, addr); !errors.Is(err, errs.Canceled) {
 		t.Fatalf("canceled: got %v", err)
+	}
+}
+
+// TestNoProxyStandsBetween dials a server by an address that no proxy rule calls
+// local, while the environment names a proxy that is not there.
+func TestNoProxyStandsBetween(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+	t.Setenv("NO_PROXY", "")
+	l, err := Policy{Insecure: true}.Listen(t.Context(), "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(Policy{}.ServerOptions()...)
+	go server.Serve(l)
+	defer server.Stop()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	conn, err := grpc.NewClient("passthrough:///0.0.0.0:"+port, Policy{}.DialOptions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Invoke(t.Context(), "/none/none", &emptypb.Empty{}, &emptypb.Empty{})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("the server was not reached: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"strake/internal/errs"
@@ -157,5 +158,9 @@ func (a *allocation) refusal() error {
 			kind = errs.Unavailable
 		}
 	}
-	return errs.As(last, kind, "allocate segments: no shard on %d devices", len(a.failed))
+	err := &errs.Error{Kind: kind, Op: fmt.Sprintf("allocate segments: no shard on %d devices", len(a.failed)), Cause: last}
+	if kind == errs.NoSpace {
+		err.Hint = "delete something, or add devices"
+	}
+	return err
 }

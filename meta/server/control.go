@@ -11,12 +11,16 @@ import (
 // control shares the term's planner between the calls that hear of servers and
 // sessions and the loop that asks for plans. While this server does not lead
 // there is no planner, and what is heard is dropped: the next leader gives
-// everybody the full time.
+// everybody the full time. The planner's clock leaves out times in which this
+// process stood still (a paused machine, SIGSTOP): whoever was not heard then may
+// well have called.
 type control struct {
 	limits reconcile.Limits
+	still  time.Duration // between two looks at the clock: longer, and the process stood still
 
 	mu      sync.Mutex
-	began   time.Time          // guarded by mu: of the term, the zero of the planner's clock
+	looked  time.Time          // guarded by mu: last at the clock
+	now     time.Duration      // guarded by mu: of the planner, from the term's begin on
 	planner *reconcile.Planner // guarded by mu; nil while not leading
 }
 
@@ -26,13 +30,13 @@ func newControl(t Timing) *control {
 	l.SessionTTL, l.PurgeAfter, l.RecoverAfter = t.SessionTTL, t.PurgeAfter, t.RecoverAfter
 	l.RebuildAfter = t.RebuildAfter
 	l.CreateWithin = max(t.ChunkCall*(allocateTries+1), l.CreateWithin)
-	return &control{limits: l}
+	return &control{limits: l, still: max(t.ServerSilence/2, 2*t.Control)}
 }
 
 func (c *control) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.began, c.planner = time.Now(), reconcile.New(c.limits)
+	c.looked, c.now, c.planner = time.Now(), 0, reconcile.New(c.limits)
 }
 
 func (c *control) end() {
@@ -45,9 +49,14 @@ func (c *control) end() {
 func (c *control) with(f func(p *reconcile.Planner, now time.Duration)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.planner != nil {
-		f(c.planner, time.Since(c.began))
+	if c.planner == nil {
+		return
 	}
+	if since := time.Since(c.looked); since <= c.still {
+		c.now += since
+	}
+	c.looked = time.Now()
+	f(c.planner, c.now)
 }
 
 func (c *control) heard(id serverID) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"strake/internal/errs"
@@ -20,7 +21,7 @@ func (s *Server) form(ctx context.Context) error {
 	for ctx.Err() == nil {
 		_, err := s.propose(ctx, state.FormCell{Cell: layout.CellID(random()), ShardLength: layout.ShardOffset(s.opts.ShardLength)})
 		if cell := s.machine.View().Cell().ID; err == nil || cell != 0 {
-			s.log.Info("cell formed", "cell", uint64(cell))
+			s.log.Info("cell formed", "cell", fmt.Sprintf("%016x", uint64(cell)))
 			return nil
 		}
 		if kind := errs.KindOf(err); kind != errs.Unavailable && kind != errs.Overloaded {

@@ -31,7 +31,8 @@ func ToStatus(err error) error {
 }
 
 // FromStatus rebuilds the typed error of a gRPC call. An error without a kind
-// (the connection failed, a foreign server) gets the nearest one.
+// (the connection failed, a foreign server) gets the nearest one: a server that
+// lacks the whole service, or speaks HTTP alone, is as good as none.
 func FromStatus(err error) error {
 	if err == nil {
 		return nil
@@ -53,7 +54,10 @@ func FromStatus(err error) error {
 	case codes.ResourceExhausted:
 		return errs.New(errs.TooLarge, "", "%s", st.Message())
 	case codes.Unimplemented:
-		return errs.New(errs.Version, "", "%s", st.Message())
+		if strings.HasPrefix(st.Message(), "unknown method") { // an older server of the right kind
+			return errs.New(errs.Version, "", "%s", st.Message())
+		}
+		return errs.New(errs.Unavailable, "", "something else answers there: %s", st.Message())
 	}
 	return errs.New(errs.Unavailable, "", "%s", plain(st.Message()))
 }

@@ -33,6 +33,20 @@ func TestAFailureToConnectIsToldPlainly(t *testing.T) {
 	}
 }
 
+// TestAForeignServerIsAsGoodAsNone: an address of another role, or of a web server,
+// must not end a call that other addresses can answer.
+func TestAForeignServerIsAsGoodAsNone(t *testing.T) {
+	for said, want := range map[string]errs.Kind{
+		"unknown service strake.v1.Meta":                                                errs.Unavailable,
+		"unexpected HTTP status code received from server: 404 (Not Found); malformed": errs.Unavailable,
+		"unknown method ListTags for service strake.v1.Meta":                            errs.Version,
+	} {
+		if err := FromStatus(status.Error(codes.Unimplemented, said)); errs.KindOf(err) != want {
+			t.Errorf("%q: got %v, want %v", said, errs.KindOf(err), want)
+		}
+	}
+}
+
 func TestEveryKindSurvivesAStatus(t *testing.T) {
 	for k := errs.InvalidArgument; k <= errs.OutOfRange; k++ {
 		if got := errs.KindOf(FromStatus(ToStatus(errs.New(k, "x", "y")))); got != k {
