@@ -37,9 +37,9 @@ func TestAFailureToConnectIsToldPlainly(t *testing.T) {
 // must not end a call that other addresses can answer.
 func TestAForeignServerIsAsGoodAsNone(t *testing.T) {
 	for said, want := range map[string]errs.Kind{
-		"unknown service strake.v1.Meta":                                                errs.Unavailable,
+		"unknown service strake.v1.Meta":                                               errs.Unavailable,
 		"unexpected HTTP status code received from server: 404 (Not Found); malformed": errs.Unavailable,
-		"unknown method ListTags for service strake.v1.Meta":                            errs.Version,
+		"unknown method ListTags for service strake.v1.Meta":                           errs.Version,
 	} {
 		if err := FromStatus(status.Error(codes.Unimplemented, said)); errs.KindOf(err) != want {
 			t.Errorf("%q: got %v, want %v", said, errs.KindOf(err), want)
