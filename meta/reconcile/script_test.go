@@ -73,12 +73,7 @@ func TestScripts(t *testing.T) {
 				tasks = append(tasks, more...)
 				return show(more)
 			case "do", "fail":
-				for _, task := range tasks {
-					if d.Cmd == "do" {
-						w.do(task)
-					}
-					w.planner.Done(task, d.Cmd == "do", w.now)
-				}
+				w.finish(tasks, d.Cmd == "do")
 				tasks = nil
 			default:
 				d.Fatalf(t, "unknown command %q", d.Cmd)
@@ -86,6 +81,16 @@ func TestScripts(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// finish carries tasks out, or fails them.
+func (w *world) finish(tasks []Task, ok bool) {
+	for _, task := range tasks {
+		if ok {
+			w.do(task)
+		}
+		w.planner.Done(task, ok, w.now)
+	}
 }
 
 // tags makes tags of a volume that the world's session writes.
