@@ -16,7 +16,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.devCommand(), a.metaCommand(), a.chunkdCommand(),
 		a.statusCommand(), a.healthCommand(), a.cellCommand(), a.serverCommand(), a.deviceCommand(),
-		a.volumeCommand(), a.snapshotCommand(), a.tagCommand(), a.rebuildCommand(), a.scrubCommand(),
+		a.volumeCommand(), a.snapshotCommand(), a.tagCommand(), a.rebuildCommand(), a.rebalanceCommand(), a.scrubCommand(),
 		a.classCommand(), a.reserveCommand(), a.topCommand(), a.sloCommand(),
 		a.eventsCommand(), a.explainCommand(),
 		a.benchCommand(), a.configCommand(), a.versionCommand(),

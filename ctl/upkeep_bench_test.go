@@ -31,7 +31,7 @@ func BenchmarkRebuild(b *testing.B) {
 // rebuildOnce gives bytes made again a second, and the processor seconds of the
 // whole cell for each GiB.
 func rebuildOnce(b *testing.B, shape string, bytes int) (rate, cpu float64) {
-	c := startUpkeepCell(b, 8, shape)
+	c := startUpkeepCell(b, 8, shape, nil)
 	content := c.filled("v", bytes)
 	c.down(2)
 	c.eventually("it is given up", func() string {

@@ -21,6 +21,7 @@ import (
 	"strake/internal/dial"
 	"strake/internal/layout"
 	"strake/internal/tls"
+	"strake/internal/vfs"
 	"strake/meta"
 	"strake/meta/server"
 	"strake/proto/pb"
@@ -30,6 +31,7 @@ import (
 type upkeepCell struct {
 	t       testing.TB
 	emulate string
+	fs      func(dir string) (vfs.FS, error) // nil: the real one
 	meta    *meta.Server
 	address string
 	dirs    []string
@@ -40,11 +42,12 @@ type upkeepCell struct {
 
 func newUpkeepCell(t *testing.T, n int) *upkeepCell {
 	t.Helper()
-	return startUpkeepCell(t, n, "")
+	return startUpkeepCell(t, n, "", nil)
 }
 
-// startUpkeepCell starts a cell; emulate shapes each device, empty: none.
-func startUpkeepCell(t testing.TB, n int, emulate string) *upkeepCell {
+// startUpkeepCell starts a cell; emulate shapes each device, empty: none; fs gives
+// its file system, nil: the real one.
+func startUpkeepCell(t testing.TB, n int, emulate string, fs func(string) (vfs.FS, error)) *upkeepCell {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
@@ -54,7 +57,7 @@ func startUpkeepCell(t testing.TB, n int, emulate string) *upkeepCell {
 	m, err := meta.Start(t.Context(), meta.Config{Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "meta"), Logger: log,
 		ShardLength: 4 << 20, RebuildAfter: 500 * time.Millisecond, Timing: server.Timing{ServerSilence: time.Second, Control: 50 * time.Millisecond}})
 	must(t, err)
-	c := &upkeepCell{t: t, emulate: emulate, meta: m, address: m.Addr().String(), chunkds: make([]*chunkd.Server, n)}
+	c := &upkeepCell{t: t, emulate: emulate, fs: fs, meta: m, address: m.Addr().String(), chunkds: make([]*chunkd.Server, n)}
 	t.Cleanup(func() {
 		var group errgroup.Group
 		for _, s := range c.chunkds {
@@ -70,18 +73,24 @@ func startUpkeepCell(t testing.TB, n int, emulate string) *upkeepCell {
 	t.Cleanup(c.caller.Close)
 	var group errgroup.Group
 	for i := range n {
-		d := filepath.Join(dir, fmt.Sprintf("chunkd-%d", i+1))
-		must(t, os.MkdirAll(d, 0o755))
-		c.dirs = append(c.dirs, d)
+		c.dirs = append(c.dirs, filepath.Join(dir, fmt.Sprintf("chunkd-%d", i+1)))
+		must(t, os.MkdirAll(c.dirs[i], 0o755))
 		group.Go(func() error { return c.up(i, log) })
 	}
 	must(t, group.Wait())
 	return c
 }
 
+// join adds a server.
+func (c *upkeepCell) join() {
+	c.t.Helper()
+	c.dirs, c.chunkds = append(c.dirs, c.t.TempDir()), append(c.chunkds, nil)
+	must(c.t, c.up(len(c.dirs)-1, slog.New(slog.DiscardHandler)))
+}
+
 func (c *upkeepCell) up(i int, log *slog.Logger) (err error) {
 	c.chunkds[i], err = chunkd.Start(c.t.Context(), chunkd.Config{Cell: c.address, Listen: "127.0.0.1:0", Control: "127.0.0.1:0", Domain: fmt.Sprintf("z/r/h%d", i),
-		Devices: []string{c.dirs[i]}, Emulate: c.emulate, Recoverer: c.janitor, Logger: log.With("at", i+1), Upkeep: chunkd.Upkeep{SweepEvery: 300 * time.Millisecond}})
+		Devices: []string{c.dirs[i]}, Emulate: c.emulate, FS: c.fs, Recoverer: c.janitor, Logger: log.With("at", i+1), Upkeep: chunkd.Upkeep{SweepEvery: 300 * time.Millisecond}})
 	return err
 }
 

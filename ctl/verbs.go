@@ -6,7 +6,7 @@ package ctl
 var verbs = []string{
 	"dev", "meta serve", "meta add", "meta rm", "chunkd serve",
 	"status", "health", "cell ls", "server ls", "server drain", "server undrain", "server rm",
-	"device replace", "rebuild status", "scrub start", "scrub status",
+	"device replace", "rebuild status", "rebalance start", "rebalance status", "rebalance stop", "scrub start", "scrub status",
 	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
 	"volume import", "volume export", "volume clone",
 	"class ls", "class show", "class set", "class add", "class rm",

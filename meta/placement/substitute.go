@@ -14,6 +14,9 @@ type Substitution struct {
 	// AvoidServers and AvoidDevices don't get it, whatever follows.
 	AvoidServers []layout.ServerID
 	AvoidDevices []layout.DeviceID
+	// Keep is where the shard is, when it only moves: the others stay apart from it
+	// at the widest level at which they are now. 0: it is lost.
+	Keep layout.DeviceID
 	// Load is how much work a server has already; of several devices the one on
 	// the least loaded server gets the shard. Nil: all alike.
 	Load func(layout.ServerID) int
@@ -39,6 +42,9 @@ func (p *Placer) Substitute(req Substitution, rnd Source) (layout.DeviceID, erro
 			i := p.lightest(fit, &req, rnd)
 			p.c.Devices[i].Reserved += uint64(req.Length)
 			return p.c.Devices[i].ID, nil
+		}
+		if req.Keep != 0 && p.apartAt(l, append(slices.Clone(req.Others), req.Keep)) {
+			break // a narrower level would bring shards nearer to each other
 		}
 	}
 	if full > 0 {
@@ -68,6 +74,21 @@ func (p *Placer) apart(l level, usable []int, others []layout.DeviceID) (fit []i
 		}
 	}
 	return fit
+}
+
+// apartAt tells whether devices are in distinct domains of a level.
+func (p *Placer) apartAt(l level, ids []layout.DeviceID) bool {
+	taken := make(map[int]bool, len(ids))
+	for i := range p.c.Devices {
+		if !slices.Contains(ids, p.c.Devices[i].ID) {
+			continue
+		}
+		if taken[p.domains[l].of[i]] {
+			return false
+		}
+		taken[p.domains[l].of[i]] = true
+	}
+	return true
 }
 
 // lightest draws a few devices with a chance in proportion to their weight, and

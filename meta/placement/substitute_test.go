@@ -70,3 +70,21 @@ func TestASubstituteGoesWhereLeastIsGoingOn(t *testing.T) {
 		}
 	}
 }
+
+// TestAShardThatMovesComesNoNearerToTheOthers: with a rack for each shard, a move
+// that only the others' racks have room for is refused; without Keep it is made.
+func TestAShardThatMovesComesNoNearerToTheOthers(t *testing.T) {
+	c := clusterOf(6, 3) // servers 1 and 4 in rack 0, 2 and 5 in rack 1, 3 and 6 in rack 2
+	req := Substitution{Others: []layout.DeviceID{1, 3}, Length: 4096, Keep: 5, AvoidDevices: []layout.DeviceID{5, 6, 11, 12}}
+	if got, err := New(c).Substitute(req, rand.NewPCG(1, 1)); errs.KindOf(err) != errs.Frozen {
+		t.Errorf("got device %d, %v", got, err)
+	}
+	req.AvoidDevices = []layout.DeviceID{5, 6}
+	if got, err := New(c).Substitute(req, rand.NewPCG(1, 1)); err != nil || got != 11 && got != 12 {
+		t.Errorf("got device %d, %v; rack 2 has room on 11 and 12", got, err)
+	}
+	req.AvoidDevices, req.Keep = []layout.DeviceID{5, 6, 11, 12}, 0
+	if got, err := New(c).Substitute(req, rand.NewPCG(1, 1)); err != nil || got < 7 {
+		t.Errorf("a lost shard: got device %d, %v", got, err)
+	}
+}

@@ -26,6 +26,7 @@ type Planner struct {
 
 	rebuilds rebuilds
 	targets  map[layout.ServerID]int // rebuilds handed out and not done, by server
+	balance  balancing
 
 	// Where the next plan goes on in each listing.
 	allocatedAfter   layout.SegmentID
@@ -62,7 +63,8 @@ func New(limits Limits) *Planner {
 		removed:   newSightings[layout.VolumeID](),
 		gone:      newSightings[layout.DeviceID](),
 		rebuilds:  rebuilds{queued: make(map[layout.SegmentID]bool)},
-		targets:   make(map[layout.ServerID]int)}
+		targets:   make(map[layout.ServerID]int),
+		balance:   newBalancing()}
 }
 
 // Heard notes a server's sign of life.
@@ -85,8 +87,11 @@ func (p *Planner) Done(t Task, ok bool, now time.Duration) {
 	was := p.tries[k]
 	if was.running {
 		p.inFlight[k.kind]--
-		if r, ok := t.(Rebuild); ok {
+		if r, is := t.(Rebuild); is {
 			p.targets[r.Server]--
+			if r.Balance {
+				p.balance.done(&r, ok)
+			}
 		}
 	}
 	if ok {
@@ -107,6 +112,7 @@ func (p *Planner) Plan(view *state.View, now time.Duration) []Task {
 	pl.giveBacks()
 	pl.finalizes()
 	pl.rebuild()
+	pl.rebalance()
 	pl.frees()
 	pl.digests()
 	pl.deletes()

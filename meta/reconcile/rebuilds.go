@@ -299,10 +299,12 @@ func (b *builder) place(t *Rebuild, s *state.Segment, j *judgement) bool {
 // elsewhere chooses another device. The draw follows from what it is for, so
 // that equal histories give equal plans; a failure draws anew.
 func (b *builder) elsewhere(t *Rebuild, s *state.Segment, failures int) (layout.DeviceID, bool) {
-	if b.placer == nil {
-		up := func(id layout.ServerID) bool { return !b.pl.silent(id) }
-		b.placer = placement.New(placement.Of(b.pl.view, up, nil))
-	}
+	device, err := b.placerNow().Substitute(b.substitution(s, t), rand.NewPCG(uint64(t.Segment), uint64(t.Shard)<<32+uint64(failures)))
+	return device, err == nil
+}
+
+// substitution asks for another device for the task's shard.
+func (b *builder) substitution(s *state.Segment, t *Rebuild) placement.Substitution {
 	req := placement.Substitution{Length: s.Seal.Shards[s.Geometry.K].Length, AvoidDevices: []layout.DeviceID{t.Old.Device},
 		Load: func(id layout.ServerID) int { return b.pl.p.targets[id] }}
 	single := len(b.pl.view.Servers()) == 1
@@ -315,8 +317,7 @@ func (b *builder) elsewhere(t *Rebuild, s *state.Segment, failures int) (layout.
 			req.AvoidServers = append(req.AvoidServers, d.Server)
 		}
 	}
-	device, err := b.placer.Substitute(req, rand.NewPCG(uint64(t.Segment), uint64(t.Shard)<<32+uint64(failures)))
-	return device, err == nil
+	return req
 }
 
 // sources are the shards that can be read, whole ones first.

@@ -30,6 +30,7 @@ const (
 	kindRebuild
 	kindFree
 	kindDigest
+	kindBalance
 	kinds
 )
 
@@ -92,6 +93,12 @@ type GiveUp struct {
 	Gone       time.Duration
 }
 
+// EndRebalance wants state.Rebalance, to end the one that began at a log index.
+type EndRebalance struct {
+	Began uint64
+	Why   string
+}
+
 // Rebuild wants one shard of a finalized segment made again by a server: on
 // another device, then state.ReplaceShard, then the old shard deleted; or, in
 // place, its bytes put right, then state.MarkSound.
@@ -103,7 +110,9 @@ type Rebuild struct {
 	Device  layout.DeviceID // where it will be; in place: where it is
 	Server  layout.ServerID // that device's, who does the work
 	Spare   int             // shards that the segment can lose now; below 0: it lacks some
-	Move    bool            // nothing is lost, the device is being drained
+	Move    bool            // nothing is lost, the device is being drained, or gives to emptier ones
+	Balance bool            // the latter
+	Bytes   int64           // with Balance: that the shard may hold
 	// Sources are where bytes can be read: first shards that are whole, the old
 	// copy among them where it is, then those marked lost, of which a part may
 	// be good.
@@ -133,4 +142,5 @@ func (t Purge) key() key         { return key{kindPurge, uint64(t.Volume)} }
 func (t Free) key() key          { return key{kindFree, uint64(t.Volume)} }
 func (t Digest) key() key        { return key{kindDigest, uint64(t.Snapshot)} }
 func (t GiveUp) key() key        { return key{kindGiveUp, uint64(t.Device)} }
+func (t EndRebalance) key() key  { return key{kindBalance, t.Began} }
 func (t Rebuild) key() key       { return key{kindRebuild, uint64(t.Segment)} }

@@ -99,6 +99,8 @@ func (w *world) do(t Task) {
 		w.apply(state.ChangeDevices{Devices: []layout.DeviceID{t.Device}, Change: state.GiveUpDevice, Registered: t.Registered})
 	case Rebuild:
 		w.rebuild(t)
+	case EndRebalance:
+		w.must(state.Rebalance{Began: t.Began, Why: t.Why})
 	case Purge:
 		w.apply(state.PurgeVolume{Volume: t.Volume})
 	default:

@@ -63,6 +63,15 @@ func (c *control) heard(id serverID) {
 	c.with(func(p *reconcile.Planner, now time.Duration) { p.Heard(id, now) })
 }
 
+// holds notes what devices store by a heartbeat.
+func (c *control) holds(devices []state.DeviceUpdate) {
+	c.with(func(p *reconcile.Planner, _ time.Duration) {
+		for _, d := range devices {
+			p.Holds(d.Device, d.Used)
+		}
+	})
+}
+
 func (c *control) kept(id sessionID) {
 	c.with(func(p *reconcile.Planner, now time.Duration) { p.Kept(id, now) })
 }

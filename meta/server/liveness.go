@@ -119,11 +119,11 @@ func (l *liveness) changed(view *state.View, most int) []state.DeviceUpdate {
 	var list []state.DeviceUpdate
 	for _, d := range view.Devices() {
 		said, ok := l.figures(d.ID)
-		if !ok || d.State == state.DeviceDraining || d.State == state.DeviceDead {
+		if !ok || d.State == state.DeviceDead {
 			continue
 		}
 		far := func(a, b uint64) bool { return max(a, b)-min(a, b) > d.Total/20 }
-		if said.State != d.State || said.Total != d.Total || far(said.Used, d.Used) || far(said.Reserved, d.Reserved) {
+		if d.Reports(said.State) != d.State || said.Total != d.Total || far(said.Used, d.Used) || far(said.Reserved, d.Reserved) {
 			list = append(list, said)
 		}
 		if len(list) == most {

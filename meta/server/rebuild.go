@@ -122,6 +122,7 @@ type made struct {
 	mu                        sync.Mutex // guards all below
 	rebuilt, repaired, failed uint64     // shards
 	bytes                     uint64
+	moved, movedBytes         uint64 // by rebalances
 	lastErr                   string
 
 	begun            time.Time // of the window under way
@@ -131,7 +132,7 @@ type made struct {
 func (m *made) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rebuilt, m.repaired, m.failed, m.bytes, m.lastErr, m.window, m.previous = 0, 0, 0, 0, "", 0, 0
+	m.rebuilt, m.repaired, m.failed, m.bytes, m.moved, m.movedBytes, m.lastErr, m.window, m.previous = 0, 0, 0, 0, 0, 0, "", 0, 0
 }
 
 func (m *made) note(t reconcile.Rebuild, r *pb.RebuiltShard, err error, now time.Time) {
@@ -144,6 +145,9 @@ func (m *made) note(t reconcile.Rebuild, r *pb.RebuiltShard, err error, now time
 		m.lastErr = fmt.Sprintf("shard %d/%d on device %d: %v", t.Segment, t.Shard, t.Device, err)
 	case t.InPlace:
 		m.repaired++
+	case t.Balance:
+		m.moved++
+		m.movedBytes += r.GetWrittenBytes()
 	default:
 		m.rebuilt++
 	}

@@ -174,6 +174,7 @@ func (s *Server) Lead(ctx context.Context, term uint64) {
 func (s *Server) heard(id serverID, devices []state.DeviceUpdate) {
 	s.alive.report(id, devices)
 	s.control.heard(id)
+	s.control.holds(devices)
 }
 
 // Happened takes what commands changed. It is called by the state machine's

@@ -84,6 +84,8 @@ func (s *Server) carryOut(ctx context.Context, task reconcile.Task) error {
 		return s.do(ctx, state.ChangeDevices{Devices: []deviceID{t.Device}, Change: state.GiveUpDevice, Registered: t.Registered})
 	case reconcile.Rebuild:
 		return s.rebuild(ctx, t)
+	case reconcile.EndRebalance:
+		return s.do(ctx, state.Rebalance{Began: t.Began, Why: t.Why})
 	case reconcile.Digest:
 		return s.digest(ctx, t)
 	case reconcile.Free:
@@ -260,6 +262,8 @@ func taskName(t reconcile.Task) string {
 		return "give up"
 	case reconcile.Rebuild:
 		return "rebuild"
+	case reconcile.EndRebalance:
+		return "end rebalance"
 	case reconcile.Digest:
 		return "digest tag"
 	case reconcile.Free:

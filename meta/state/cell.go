@@ -11,6 +11,8 @@ type Cell struct {
 	ShardLength layout.ShardOffset `cbor:"2,keyasint"`
 	Members     []Member           `cbor:"3,keyasint,omitempty"` // metadata servers that were seen, by address
 	Restored    []Gap              `cbor:"4,keyasint,omitempty"` // one for each restoration from a backup
+	// Rebalancing is the log index at which the rebalance under way began; 0: none is.
+	Rebalancing uint64 `cbor:"5,keyasint,omitempty"`
 }
 
 // Member is what is known of a metadata server's directory. An old copy of it has

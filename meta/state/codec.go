@@ -135,6 +135,8 @@ func decodeFrozen(typ Type, b []byte) (Command, error) {
 		return decodeAs[MarkTagReady](b)
 	case TypeFreeSegments:
 		return decodeAs[FreeSegments](b)
+	case TypeRebalance:
+		return decodeAs[Rebalance](b)
 	}
 	return nil, errs.New(errs.Version, "decode command", "unknown command type %d", typ).
 		WithHint("start a newer program on this server")

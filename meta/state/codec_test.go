@@ -67,6 +67,7 @@ func samples() []Command {
 		HoldTag{ID: 1, Volume: ref, Name: "s", By: "job", Release: true},
 		MarkTagReady{ID: 1, Snapshot: 4, Digest: bytes.Repeat([]byte{5}, DigestBytes), Blocks: 6},
 		FreeSegments{ID: 1, Volume: 3},
+		Rebalance{ID: 1, On: true, Began: 5, Why: "even"},
 	}
 }
 
@@ -85,8 +86,8 @@ func TestEveryCommandRoundTrips(t *testing.T) {
 		}
 		seen[want.Type()] = true
 	}
-	if len(seen) != int(TypeFreeSegments) {
-		t.Errorf("%d types have samples, there are %d", len(seen), TypeFreeSegments)
+	if len(seen) != int(TypeRebalance) {
+		t.Errorf("%d types have samples, there are %d", len(seen), TypeRebalance)
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 	TypeHoldTag          Type = 41
 	TypeMarkTagReady     Type = 42
 	TypeFreeSegments     Type = 43
+	TypeRebalance        Type = 44
 )
 
 // Command is one of the command structs below, by value.

@@ -124,8 +124,10 @@ type (
 		Shard    layout.ShardKey
 		Old, New Placement
 	}
-	ShardLost       struct{ Shard layout.ShardKey }  // its device lives
-	ShardRepaired   struct{ Shard layout.ShardKey }  // in place
+	ShardLost       struct{ Shard layout.ShardKey } // its device lives
+	ShardRepaired   struct{ Shard layout.ShardKey } // in place
+	RebalanceBegan  struct{}
+	RebalanceEnded  struct{ Why string }             // empty: people ended it
 	DeviceDrained   struct{ Device layout.DeviceID } // by wish; it is emptied from now on
 	DeviceRemoved   struct{ Device layout.DeviceID } // by wish, for ever
 	ServerForgotten struct{ Server layout.ServerID }
@@ -176,6 +178,8 @@ func (RootRecorded) event()       {}
 func (ShardReplaced) event()      {}
 func (ShardLost) event()          {}
 func (ShardRepaired) event()      {}
+func (RebalanceBegan) event()     {}
+func (RebalanceEnded) event()     {}
 func (DeviceDrained) event()      {}
 func (DeviceRemoved) event()      {}
 func (ServerForgotten) event()    {}

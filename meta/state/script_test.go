@@ -209,7 +209,7 @@ func (s *script) command() Command {
 	return s.frozen()
 }
 
-// frozen reads the commands about snapshots and branches.
+// frozen reads the commands about snapshots, branches and the rebalance.
 func (s *script) frozen() Command {
 	session, epoch := layout.SessionID(s.num("session")), layout.Epoch(s.num("epoch"))
 	switch s.d.Cmd {
@@ -234,6 +234,8 @@ func (s *script) frozen() Command {
 		return HoldTag{Volume: s.ref(), Name: s.text("name"), By: s.text("by"), Release: s.flag("release")}
 	case "ready":
 		return MarkTagReady{Snapshot: layout.SnapshotID(s.num("snapshot")), Digest: slices.Repeat([]byte{byte(s.num("digest"))}, DigestBytes), Blocks: 1}
+	case "rebalance":
+		return Rebalance{On: s.flag("on"), Began: s.num("began"), Why: s.text("why")}
 	case "free":
 		return FreeSegments{Volume: s.volume()}
 	}

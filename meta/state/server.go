@@ -181,13 +181,23 @@ func (c UpdateDevices) apply(t *tables, r *Result) error {
 		was, _ := t.devices.Get(u.Device)
 		d := *was
 		d.Total, d.Used, d.Reserved = u.Total, u.Used, u.Reserved
-		if d.State != u.State {
-			r.emit(DeviceStateChanged{Device: d.ID, Old: d.State, New: u.State})
-			d.State = u.State
+		if state := d.Reports(u.State); d.State != state {
+			r.emit(DeviceStateChanged{Device: d.ID, Old: d.State, New: state})
+			d.State = state
 		}
 		t.putDevice(&d)
 	}
 	return nil
+}
+
+// Reports is the device's state after its server reports one while it serves: the
+// administrator's wish stands above it, and a device that was given up comes back
+// by registering only.
+func (d *Device) Reports(reported DeviceState) DeviceState {
+	if d.State == DeviceDead {
+		return DeviceDead
+	}
+	return d.wished(reported)
 }
 
 func (c SetServerState) check() error { return nil }

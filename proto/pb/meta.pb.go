@@ -77,6 +77,55 @@ func (SessionEvent_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_meta_proto_rawDescGZIP(), []int{26, 0}
 }
 
+type RebalanceRequest_Change int32
+
+const (
+	RebalanceRequest_NONE  RebalanceRequest_Change = 0
+	RebalanceRequest_START RebalanceRequest_Change = 1
+	RebalanceRequest_STOP  RebalanceRequest_Change = 2
+)
+
+// Enum value maps for RebalanceRequest_Change.
+var (
+	RebalanceRequest_Change_name = map[int32]string{
+		0: "NONE",
+		1: "START",
+		2: "STOP",
+	}
+	RebalanceRequest_Change_value = map[string]int32{
+		"NONE":  0,
+		"START": 1,
+		"STOP":  2,
+	}
+)
+
+func (x RebalanceRequest_Change) Enum() *RebalanceRequest_Change {
+	p := new(RebalanceRequest_Change)
+	*p = x
+	return p
+}
+
+func (x RebalanceRequest_Change) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RebalanceRequest_Change) Descriptor() protoreflect.EnumDescriptor {
+	return file_meta_proto_enumTypes[1].Descriptor()
+}
+
+func (RebalanceRequest_Change) Type() protoreflect.EnumType {
+	return &file_meta_proto_enumTypes[1]
+}
+
+func (x RebalanceRequest_Change) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RebalanceRequest_Change.Descriptor instead.
+func (RebalanceRequest_Change) EnumDescriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{108, 0}
+}
+
 type ChangeDevicesRequest_Change int32
 
 const (
@@ -113,11 +162,11 @@ func (x ChangeDevicesRequest_Change) String() string {
 }
 
 func (ChangeDevicesRequest_Change) Descriptor() protoreflect.EnumDescriptor {
-	return file_meta_proto_enumTypes[1].Descriptor()
+	return file_meta_proto_enumTypes[2].Descriptor()
 }
 
 func (ChangeDevicesRequest_Change) Type() protoreflect.EnumType {
-	return &file_meta_proto_enumTypes[1]
+	return &file_meta_proto_enumTypes[2]
 }
 
 func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
@@ -126,7 +175,7 @@ func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeDevicesRequest_Change.Descriptor instead.
 func (ChangeDevicesRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{108, 0}
+	return file_meta_proto_rawDescGZIP(), []int{111, 0}
 }
 
 type PeekRequest struct {
@@ -7219,6 +7268,242 @@ func (x *RebuildStatusReply) GetLastError() string {
 	return ""
 }
 
+type RebalanceRequest struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Command       uint64                  `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
+	Change        RebalanceRequest_Change `protobuf:"varint,2,opt,name=change,proto3,enum=strake.v1.RebalanceRequest_Change" json:"change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceRequest) Reset() {
+	*x = RebalanceRequest{}
+	mi := &file_meta_proto_msgTypes[108]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceRequest) ProtoMessage() {}
+
+func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[108]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
+func (*RebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{108}
+}
+
+func (x *RebalanceRequest) GetCommand() uint64 {
+	if x != nil {
+		return x.Command
+	}
+	return 0
+}
+
+func (x *RebalanceRequest) GetChange() RebalanceRequest_Change {
+	if x != nil {
+		return x.Change
+	}
+	return RebalanceRequest_NONE
+}
+
+type RebalanceReply struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Running        bool                   `protobuf:"varint,1,opt,name=running,proto3" json:"running,omitempty"`
+	SpreadPermille uint64                 `protobuf:"varint,2,opt,name=spread_permille,json=spreadPermille,proto3" json:"spread_permille,omitempty"` // between the fullest device and the emptiest
+	GoalPermille   uint64                 `protobuf:"varint,3,opt,name=goal_permille,json=goalPermille,proto3" json:"goal_permille,omitempty"`       // at which a rebalance is done
+	LeftBytes      uint64                 `protobuf:"varint,4,opt,name=left_bytes,json=leftBytes,proto3" json:"left_bytes,omitempty"`                // that must move at least
+	Tasks          uint64                 `protobuf:"varint,5,opt,name=tasks,proto3" json:"tasks,omitempty"`                                         // moves under way
+	MovedShards    uint64                 `protobuf:"varint,6,opt,name=moved_shards,json=movedShards,proto3" json:"moved_shards,omitempty"`          // since this server leads
+	MovedBytes     uint64                 `protobuf:"varint,7,opt,name=moved_bytes,json=movedBytes,proto3" json:"moved_bytes,omitempty"`
+	BytesPerSecond uint64                 `protobuf:"varint,8,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"` // lately, rebuilds included
+	EtaS           uint64                 `protobuf:"varint,9,opt,name=eta_s,json=etaS,proto3" json:"eta_s,omitempty"`                                 // 0: nothing to do, or unknown
+	Fills          []*DeviceFill          `protobuf:"bytes,10,rep,name=fills,proto3" json:"fills,omitempty"`                                           // the fullest first
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RebalanceReply) Reset() {
+	*x = RebalanceReply{}
+	mi := &file_meta_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceReply) ProtoMessage() {}
+
+func (x *RebalanceReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceReply.ProtoReflect.Descriptor instead.
+func (*RebalanceReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *RebalanceReply) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *RebalanceReply) GetSpreadPermille() uint64 {
+	if x != nil {
+		return x.SpreadPermille
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetGoalPermille() uint64 {
+	if x != nil {
+		return x.GoalPermille
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetLeftBytes() uint64 {
+	if x != nil {
+		return x.LeftBytes
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetTasks() uint64 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetMovedShards() uint64 {
+	if x != nil {
+		return x.MovedShards
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetMovedBytes() uint64 {
+	if x != nil {
+		return x.MovedBytes
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetBytesPerSecond() uint64 {
+	if x != nil {
+		return x.BytesPerSecond
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetEtaS() uint64 {
+	if x != nil {
+		return x.EtaS
+	}
+	return 0
+}
+
+func (x *RebalanceReply) GetFills() []*DeviceFill {
+	if x != nil {
+		return x.Fills
+	}
+	return nil
+}
+
+type DeviceFill struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Server        uint64                 `protobuf:"varint,2,opt,name=server,proto3" json:"server,omitempty"`
+	TotalBytes    uint64                 `protobuf:"varint,3,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	HeldBytes     uint64                 `protobuf:"varint,4,opt,name=held_bytes,json=heldBytes,proto3" json:"held_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceFill) Reset() {
+	*x = DeviceFill{}
+	mi := &file_meta_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceFill) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceFill) ProtoMessage() {}
+
+func (x *DeviceFill) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceFill.ProtoReflect.Descriptor instead.
+func (*DeviceFill) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *DeviceFill) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *DeviceFill) GetServer() uint64 {
+	if x != nil {
+		return x.Server
+	}
+	return 0
+}
+
+func (x *DeviceFill) GetTotalBytes() uint64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *DeviceFill) GetHeldBytes() uint64 {
+	if x != nil {
+		return x.HeldBytes
+	}
+	return 0
+}
+
 type ChangeDevicesRequest struct {
 	state         protoimpl.MessageState      `protogen:"open.v1"`
 	Command       uint64                      `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
@@ -7231,7 +7516,7 @@ type ChangeDevicesRequest struct {
 
 func (x *ChangeDevicesRequest) Reset() {
 	*x = ChangeDevicesRequest{}
-	mi := &file_meta_proto_msgTypes[108]
+	mi := &file_meta_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7243,7 +7528,7 @@ func (x *ChangeDevicesRequest) String() string {
 func (*ChangeDevicesRequest) ProtoMessage() {}
 
 func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[108]
+	mi := &file_meta_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7256,7 +7541,7 @@ func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{108}
+	return file_meta_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ChangeDevicesRequest) GetCommand() uint64 {
@@ -7296,7 +7581,7 @@ type ChangeDevicesReply struct {
 
 func (x *ChangeDevicesReply) Reset() {
 	*x = ChangeDevicesReply{}
-	mi := &file_meta_proto_msgTypes[109]
+	mi := &file_meta_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7308,7 +7593,7 @@ func (x *ChangeDevicesReply) String() string {
 func (*ChangeDevicesReply) ProtoMessage() {}
 
 func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[109]
+	mi := &file_meta_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7321,7 +7606,7 @@ func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesReply.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{109}
+	return file_meta_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ChangeDevicesReply) GetDevices() []uint64 {
@@ -7340,7 +7625,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_meta_proto_msgTypes[110]
+	mi := &file_meta_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7352,7 +7637,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[110]
+	mi := &file_meta_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7365,7 +7650,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{110}
+	return file_meta_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *RemoveServerRequest) GetServer() uint64 {
@@ -7383,7 +7668,7 @@ type RemoveServerReply struct {
 
 func (x *RemoveServerReply) Reset() {
 	*x = RemoveServerReply{}
-	mi := &file_meta_proto_msgTypes[111]
+	mi := &file_meta_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7395,7 +7680,7 @@ func (x *RemoveServerReply) String() string {
 func (*RemoveServerReply) ProtoMessage() {}
 
 func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[111]
+	mi := &file_meta_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7408,7 +7693,7 @@ func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerReply.ProtoReflect.Descriptor instead.
 func (*RemoveServerReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{111}
+	return file_meta_proto_rawDescGZIP(), []int{114}
 }
 
 type ListEventsRequest struct {
@@ -7421,7 +7706,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_meta_proto_msgTypes[112]
+	mi := &file_meta_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7433,7 +7718,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[112]
+	mi := &file_meta_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7446,7 +7731,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{112}
+	return file_meta_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ListEventsRequest) GetAfter() uint64 {
@@ -7472,7 +7757,7 @@ type ListEventsReply struct {
 
 func (x *ListEventsReply) Reset() {
 	*x = ListEventsReply{}
-	mi := &file_meta_proto_msgTypes[113]
+	mi := &file_meta_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7484,7 +7769,7 @@ func (x *ListEventsReply) String() string {
 func (*ListEventsReply) ProtoMessage() {}
 
 func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[113]
+	mi := &file_meta_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7497,7 +7782,7 @@ func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsReply.ProtoReflect.Descriptor instead.
 func (*ListEventsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{113}
+	return file_meta_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListEventsReply) GetEvents() []*Event {
@@ -7519,7 +7804,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_meta_proto_msgTypes[114]
+	mi := &file_meta_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7531,7 +7816,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[114]
+	mi := &file_meta_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7544,7 +7829,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{114}
+	return file_meta_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Event) GetId() uint64 {
@@ -7583,7 +7868,7 @@ type ListClassesRequest struct {
 
 func (x *ListClassesRequest) Reset() {
 	*x = ListClassesRequest{}
-	mi := &file_meta_proto_msgTypes[115]
+	mi := &file_meta_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7595,7 +7880,7 @@ func (x *ListClassesRequest) String() string {
 func (*ListClassesRequest) ProtoMessage() {}
 
 func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[115]
+	mi := &file_meta_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7608,7 +7893,7 @@ func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesRequest.ProtoReflect.Descriptor instead.
 func (*ListClassesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{115}
+	return file_meta_proto_rawDescGZIP(), []int{118}
 }
 
 type ListClassesReply struct {
@@ -7621,7 +7906,7 @@ type ListClassesReply struct {
 
 func (x *ListClassesReply) Reset() {
 	*x = ListClassesReply{}
-	mi := &file_meta_proto_msgTypes[116]
+	mi := &file_meta_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7633,7 +7918,7 @@ func (x *ListClassesReply) String() string {
 func (*ListClassesReply) ProtoMessage() {}
 
 func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[116]
+	mi := &file_meta_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7646,7 +7931,7 @@ func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesReply.ProtoReflect.Descriptor instead.
 func (*ListClassesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{116}
+	return file_meta_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ListClassesReply) GetClasses() []*QosClass {
@@ -7674,7 +7959,7 @@ type SetClassRequest struct {
 
 func (x *SetClassRequest) Reset() {
 	*x = SetClassRequest{}
-	mi := &file_meta_proto_msgTypes[117]
+	mi := &file_meta_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7686,7 +7971,7 @@ func (x *SetClassRequest) String() string {
 func (*SetClassRequest) ProtoMessage() {}
 
 func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[117]
+	mi := &file_meta_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7699,7 +7984,7 @@ func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassRequest.ProtoReflect.Descriptor instead.
 func (*SetClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{117}
+	return file_meta_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *SetClassRequest) GetCommand() uint64 {
@@ -7732,7 +8017,7 @@ type SetClassReply struct {
 
 func (x *SetClassReply) Reset() {
 	*x = SetClassReply{}
-	mi := &file_meta_proto_msgTypes[118]
+	mi := &file_meta_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7744,7 +8029,7 @@ func (x *SetClassReply) String() string {
 func (*SetClassReply) ProtoMessage() {}
 
 func (x *SetClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[118]
+	mi := &file_meta_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7757,7 +8042,7 @@ func (x *SetClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassReply.ProtoReflect.Descriptor instead.
 func (*SetClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{118}
+	return file_meta_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *SetClassReply) GetClass() *QosClass {
@@ -7777,7 +8062,7 @@ type RemoveClassRequest struct {
 
 func (x *RemoveClassRequest) Reset() {
 	*x = RemoveClassRequest{}
-	mi := &file_meta_proto_msgTypes[119]
+	mi := &file_meta_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7789,7 +8074,7 @@ func (x *RemoveClassRequest) String() string {
 func (*RemoveClassRequest) ProtoMessage() {}
 
 func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[119]
+	mi := &file_meta_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7802,7 +8087,7 @@ func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassRequest.ProtoReflect.Descriptor instead.
 func (*RemoveClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{119}
+	return file_meta_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *RemoveClassRequest) GetCommand() uint64 {
@@ -7827,7 +8112,7 @@ type RemoveClassReply struct {
 
 func (x *RemoveClassReply) Reset() {
 	*x = RemoveClassReply{}
-	mi := &file_meta_proto_msgTypes[120]
+	mi := &file_meta_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7839,7 +8124,7 @@ func (x *RemoveClassReply) String() string {
 func (*RemoveClassReply) ProtoMessage() {}
 
 func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[120]
+	mi := &file_meta_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7852,7 +8137,7 @@ func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassReply.ProtoReflect.Descriptor instead.
 func (*RemoveClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{120}
+	return file_meta_proto_rawDescGZIP(), []int{123}
 }
 
 type Reservation struct {
@@ -7870,7 +8155,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_meta_proto_msgTypes[121]
+	mi := &file_meta_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7882,7 +8167,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[121]
+	mi := &file_meta_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7895,7 +8180,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{121}
+	return file_meta_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *Reservation) GetId() uint64 {
@@ -7958,7 +8243,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_meta_proto_msgTypes[122]
+	mi := &file_meta_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7970,7 +8255,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[122]
+	mi := &file_meta_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7983,7 +8268,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{122}
+	return file_meta_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ReserveRequest) GetCommand() uint64 {
@@ -8021,7 +8306,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_meta_proto_msgTypes[123]
+	mi := &file_meta_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8033,7 +8318,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[123]
+	mi := &file_meta_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8046,7 +8331,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{123}
+	return file_meta_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ReserveReply) GetReservation() *Reservation {
@@ -8102,7 +8387,7 @@ type RenewReservationRequest struct {
 
 func (x *RenewReservationRequest) Reset() {
 	*x = RenewReservationRequest{}
-	mi := &file_meta_proto_msgTypes[124]
+	mi := &file_meta_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8114,7 +8399,7 @@ func (x *RenewReservationRequest) String() string {
 func (*RenewReservationRequest) ProtoMessage() {}
 
 func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[124]
+	mi := &file_meta_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8127,7 +8412,7 @@ func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationRequest.ProtoReflect.Descriptor instead.
 func (*RenewReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{124}
+	return file_meta_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *RenewReservationRequest) GetCommand() uint64 {
@@ -8160,7 +8445,7 @@ type RenewReservationReply struct {
 
 func (x *RenewReservationReply) Reset() {
 	*x = RenewReservationReply{}
-	mi := &file_meta_proto_msgTypes[125]
+	mi := &file_meta_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8172,7 +8457,7 @@ func (x *RenewReservationReply) String() string {
 func (*RenewReservationReply) ProtoMessage() {}
 
 func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[125]
+	mi := &file_meta_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8185,7 +8470,7 @@ func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationReply.ProtoReflect.Descriptor instead.
 func (*RenewReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{125}
+	return file_meta_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *RenewReservationReply) GetReservation() *Reservation {
@@ -8205,7 +8490,7 @@ type EndReservationRequest struct {
 
 func (x *EndReservationRequest) Reset() {
 	*x = EndReservationRequest{}
-	mi := &file_meta_proto_msgTypes[126]
+	mi := &file_meta_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8217,7 +8502,7 @@ func (x *EndReservationRequest) String() string {
 func (*EndReservationRequest) ProtoMessage() {}
 
 func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[126]
+	mi := &file_meta_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8230,7 +8515,7 @@ func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationRequest.ProtoReflect.Descriptor instead.
 func (*EndReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{126}
+	return file_meta_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *EndReservationRequest) GetCommand() uint64 {
@@ -8255,7 +8540,7 @@ type EndReservationReply struct {
 
 func (x *EndReservationReply) Reset() {
 	*x = EndReservationReply{}
-	mi := &file_meta_proto_msgTypes[127]
+	mi := &file_meta_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8267,7 +8552,7 @@ func (x *EndReservationReply) String() string {
 func (*EndReservationReply) ProtoMessage() {}
 
 func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[127]
+	mi := &file_meta_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8280,7 +8565,7 @@ func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationReply.ProtoReflect.Descriptor instead.
 func (*EndReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{127}
+	return file_meta_proto_rawDescGZIP(), []int{130}
 }
 
 type ListReservationsRequest struct {
@@ -8292,7 +8577,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_meta_proto_msgTypes[128]
+	mi := &file_meta_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8304,7 +8589,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[128]
+	mi := &file_meta_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8317,7 +8602,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{128}
+	return file_meta_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ListReservationsRequest) GetJob() string {
@@ -8339,7 +8624,7 @@ type ListReservationsReply struct {
 
 func (x *ListReservationsReply) Reset() {
 	*x = ListReservationsReply{}
-	mi := &file_meta_proto_msgTypes[129]
+	mi := &file_meta_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8351,7 +8636,7 @@ func (x *ListReservationsReply) String() string {
 func (*ListReservationsReply) ProtoMessage() {}
 
 func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[129]
+	mi := &file_meta_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8364,7 +8649,7 @@ func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsReply.ProtoReflect.Descriptor instead.
 func (*ListReservationsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{129}
+	return file_meta_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ListReservationsReply) GetReservations() []*Reservation {
@@ -8406,7 +8691,7 @@ type CreateSnapshotsRequest_Item struct {
 
 func (x *CreateSnapshotsRequest_Item) Reset() {
 	*x = CreateSnapshotsRequest_Item{}
-	mi := &file_meta_proto_msgTypes[130]
+	mi := &file_meta_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8418,7 +8703,7 @@ func (x *CreateSnapshotsRequest_Item) String() string {
 func (*CreateSnapshotsRequest_Item) ProtoMessage() {}
 
 func (x *CreateSnapshotsRequest_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[130]
+	mi := &file_meta_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9016,7 +9301,36 @@ const file_meta_proto_rawDesc = "" +
 	"\x10rebuild_after_ms\x18\x0f \x01(\x04R\x0erebuildAfterMs\x12\x18\n" +
 	"\awaiting\x18\x10 \x03(\tR\awaiting\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\x11 \x01(\tR\tlastError\"\xda\x01\n" +
+	"last_error\x18\x11 \x01(\tR\tlastError\"\x91\x01\n" +
+	"\x10RebalanceRequest\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\x04R\acommand\x12:\n" +
+	"\x06change\x18\x02 \x01(\x0e2\".strake.v1.RebalanceRequest.ChangeR\x06change\"'\n" +
+	"\x06Change\x12\b\n" +
+	"\x04NONE\x10\x00\x12\t\n" +
+	"\x05START\x10\x01\x12\b\n" +
+	"\x04STOP\x10\x02\"\xdd\x02\n" +
+	"\x0eRebalanceReply\x12\x18\n" +
+	"\arunning\x18\x01 \x01(\bR\arunning\x12'\n" +
+	"\x0fspread_permille\x18\x02 \x01(\x04R\x0espreadPermille\x12#\n" +
+	"\rgoal_permille\x18\x03 \x01(\x04R\fgoalPermille\x12\x1d\n" +
+	"\n" +
+	"left_bytes\x18\x04 \x01(\x04R\tleftBytes\x12\x14\n" +
+	"\x05tasks\x18\x05 \x01(\x04R\x05tasks\x12!\n" +
+	"\fmoved_shards\x18\x06 \x01(\x04R\vmovedShards\x12\x1f\n" +
+	"\vmoved_bytes\x18\a \x01(\x04R\n" +
+	"movedBytes\x12(\n" +
+	"\x10bytes_per_second\x18\b \x01(\x04R\x0ebytesPerSecond\x12\x13\n" +
+	"\x05eta_s\x18\t \x01(\x04R\x04etaS\x12+\n" +
+	"\x05fills\x18\n" +
+	" \x03(\v2\x15.strake.v1.DeviceFillR\x05fills\"|\n" +
+	"\n" +
+	"DeviceFill\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\x04R\x06server\x12\x1f\n" +
+	"\vtotal_bytes\x18\x03 \x01(\x04R\n" +
+	"totalBytes\x12\x1d\n" +
+	"\n" +
+	"held_bytes\x18\x04 \x01(\x04R\theldBytes\"\xda\x01\n" +
 	"\x14ChangeDevicesRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +
 	"\adevices\x18\x02 \x03(\x04R\adevices\x12\x16\n" +
@@ -9096,7 +9410,7 @@ const file_meta_proto_rawDesc = "" +
 	"\adevices\x18\x03 \x03(\v2\x19.strake.v1.DeviceCapacityR\adevices\x12\x1e\n" +
 	"\n" +
 	"unmeasured\x18\x04 \x01(\rR\n" +
-	"unmeasured2\xd3\x1f\n" +
+	"unmeasured2\x98 \n" +
 	"\x04Meta\x124\n" +
 	"\x04Peek\x12\x16.strake.v1.PeekRequest\x1a\x14.strake.v1.PeekReply\x12:\n" +
 	"\x06Status\x12\x18.strake.v1.StatusRequest\x1a\x16.strake.v1.StatusReply\x12C\n" +
@@ -9140,7 +9454,8 @@ const file_meta_proto_rawDesc = "" +
 	"\fListSegments\x12\x1e.strake.v1.ListSegmentsRequest\x1a\x1c.strake.v1.ListSegmentsReply\x12L\n" +
 	"\fReportShards\x12\x1e.strake.v1.ReportShardsRequest\x1a\x1c.strake.v1.ReportShardsReply\x12I\n" +
 	"\vCheckShards\x12\x1d.strake.v1.CheckShardsRequest\x1a\x1b.strake.v1.CheckShardsReply\x12O\n" +
-	"\rRebuildStatus\x12\x1f.strake.v1.RebuildStatusRequest\x1a\x1d.strake.v1.RebuildStatusReply\x12O\n" +
+	"\rRebuildStatus\x12\x1f.strake.v1.RebuildStatusRequest\x1a\x1d.strake.v1.RebuildStatusReply\x12C\n" +
+	"\tRebalance\x12\x1b.strake.v1.RebalanceRequest\x1a\x19.strake.v1.RebalanceReply\x12O\n" +
 	"\rChangeDevices\x12\x1f.strake.v1.ChangeDevicesRequest\x1a\x1d.strake.v1.ChangeDevicesReply\x12L\n" +
 	"\fRemoveServer\x12\x1e.strake.v1.RemoveServerRequest\x1a\x1c.strake.v1.RemoveServerReply\x12F\n" +
 	"\n" +
@@ -9168,341 +9483,349 @@ func file_meta_proto_rawDescGZIP() []byte {
 	return file_meta_proto_rawDescData
 }
 
-var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 131)
+var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 134)
 var file_meta_proto_goTypes = []any{
 	(SessionEvent_Kind)(0),              // 0: strake.v1.SessionEvent.Kind
-	(ChangeDevicesRequest_Change)(0),    // 1: strake.v1.ChangeDevicesRequest.Change
-	(*PeekRequest)(nil),                 // 2: strake.v1.PeekRequest
-	(*PeekReply)(nil),                   // 3: strake.v1.PeekReply
-	(*StatusRequest)(nil),               // 4: strake.v1.StatusRequest
-	(*StatusReply)(nil),                 // 5: strake.v1.StatusReply
-	(*Member)(nil),                      // 6: strake.v1.Member
-	(*AddMemberRequest)(nil),            // 7: strake.v1.AddMemberRequest
-	(*AddMemberReply)(nil),              // 8: strake.v1.AddMemberReply
-	(*RemoveMemberRequest)(nil),         // 9: strake.v1.RemoveMemberRequest
-	(*RemoveMemberReply)(nil),           // 10: strake.v1.RemoveMemberReply
-	(*Device)(nil),                      // 11: strake.v1.Device
-	(*Server)(nil),                      // 12: strake.v1.Server
-	(*RegisterServerRequest)(nil),       // 13: strake.v1.RegisterServerRequest
-	(*RegisterServerReply)(nil),         // 14: strake.v1.RegisterServerReply
-	(*HeartbeatRequest)(nil),            // 15: strake.v1.HeartbeatRequest
-	(*HeartbeatReply)(nil),              // 16: strake.v1.HeartbeatReply
-	(*RefusedDevice)(nil),               // 17: strake.v1.RefusedDevice
-	(*Rate)(nil),                        // 18: strake.v1.Rate
-	(*ClassDemand)(nil),                 // 19: strake.v1.ClassDemand
-	(*ClassShare)(nil),                  // 20: strake.v1.ClassShare
-	(*DeviceCapacity)(nil),              // 21: strake.v1.DeviceCapacity
-	(*QosClass)(nil),                    // 22: strake.v1.QosClass
-	(*ListServersRequest)(nil),          // 23: strake.v1.ListServersRequest
-	(*ListServersReply)(nil),            // 24: strake.v1.ListServersReply
-	(*OpenSessionRequest)(nil),          // 25: strake.v1.OpenSessionRequest
-	(*OpenSessionReply)(nil),            // 26: strake.v1.OpenSessionReply
-	(*KeepSessionRequest)(nil),          // 27: strake.v1.KeepSessionRequest
-	(*SessionEvent)(nil),                // 28: strake.v1.SessionEvent
-	(*KeepSessionReply)(nil),            // 29: strake.v1.KeepSessionReply
-	(*CloseSessionRequest)(nil),         // 30: strake.v1.CloseSessionRequest
-	(*CloseSessionReply)(nil),           // 31: strake.v1.CloseSessionReply
-	(*Volume)(nil),                      // 32: strake.v1.Volume
-	(*Loss)(nil),                        // 33: strake.v1.Loss
-	(*CreateVolumeRequest)(nil),         // 34: strake.v1.CreateVolumeRequest
-	(*CreateVolumeReply)(nil),           // 35: strake.v1.CreateVolumeReply
-	(*GetVolumeRequest)(nil),            // 36: strake.v1.GetVolumeRequest
-	(*GetVolumeReply)(nil),              // 37: strake.v1.GetVolumeReply
-	(*ListVolumesRequest)(nil),          // 38: strake.v1.ListVolumesRequest
-	(*ListVolumesReply)(nil),            // 39: strake.v1.ListVolumesReply
-	(*ResizeVolumeRequest)(nil),         // 40: strake.v1.ResizeVolumeRequest
-	(*ResizeVolumeReply)(nil),           // 41: strake.v1.ResizeVolumeReply
-	(*RemoveVolumeRequest)(nil),         // 42: strake.v1.RemoveVolumeRequest
-	(*RemoveVolumeReply)(nil),           // 43: strake.v1.RemoveVolumeReply
-	(*UndeleteVolumeRequest)(nil),       // 44: strake.v1.UndeleteVolumeRequest
-	(*UndeleteVolumeReply)(nil),         // 45: strake.v1.UndeleteVolumeReply
-	(*Snapshot)(nil),                    // 46: strake.v1.Snapshot
-	(*CreateSnapshotsRequest)(nil),      // 47: strake.v1.CreateSnapshotsRequest
-	(*CreateSnapshotsReply)(nil),        // 48: strake.v1.CreateSnapshotsReply
-	(*AnswerBarrierRequest)(nil),        // 49: strake.v1.AnswerBarrierRequest
-	(*AnswerBarrierReply)(nil),          // 50: strake.v1.AnswerBarrierReply
-	(*ListSnapshotsRequest)(nil),        // 51: strake.v1.ListSnapshotsRequest
-	(*ListSnapshotsReply)(nil),          // 52: strake.v1.ListSnapshotsReply
-	(*GetSnapshotRequest)(nil),          // 53: strake.v1.GetSnapshotRequest
-	(*GetSnapshotReply)(nil),            // 54: strake.v1.GetSnapshotReply
-	(*RemoveSnapshotRequest)(nil),       // 55: strake.v1.RemoveSnapshotRequest
-	(*RemoveSnapshotReply)(nil),         // 56: strake.v1.RemoveSnapshotReply
-	(*OpenSnapshotRequest)(nil),         // 57: strake.v1.OpenSnapshotRequest
-	(*OpenSnapshotReply)(nil),           // 58: strake.v1.OpenSnapshotReply
-	(*CloseSnapshotRequest)(nil),        // 59: strake.v1.CloseSnapshotRequest
-	(*CloseSnapshotReply)(nil),          // 60: strake.v1.CloseSnapshotReply
-	(*CloneVolumeRequest)(nil),          // 61: strake.v1.CloneVolumeRequest
-	(*CloneVolumeReply)(nil),            // 62: strake.v1.CloneVolumeReply
-	(*RollbackVolumeRequest)(nil),       // 63: strake.v1.RollbackVolumeRequest
-	(*RollbackVolumeReply)(nil),         // 64: strake.v1.RollbackVolumeReply
-	(*HoldTagRequest)(nil),              // 65: strake.v1.HoldTagRequest
-	(*HoldTagReply)(nil),                // 66: strake.v1.HoldTagReply
-	(*MarkTagReadyRequest)(nil),         // 67: strake.v1.MarkTagReadyRequest
-	(*MarkTagReadyReply)(nil),           // 68: strake.v1.MarkTagReadyReply
-	(*Placement)(nil),                   // 69: strake.v1.Placement
-	(*Segment)(nil),                     // 70: strake.v1.Segment
-	(*ServerAddress)(nil),               // 71: strake.v1.ServerAddress
-	(*Root)(nil),                        // 72: strake.v1.Root
-	(*Cut)(nil),                         // 73: strake.v1.Cut
-	(*OpenVolumeRequest)(nil),           // 74: strake.v1.OpenVolumeRequest
-	(*OpenVolumeReply)(nil),             // 75: strake.v1.OpenVolumeReply
-	(*Ancestor)(nil),                    // 76: strake.v1.Ancestor
-	(*AcquireLeaseRequest)(nil),         // 77: strake.v1.AcquireLeaseRequest
-	(*AcquireLeaseReply)(nil),           // 78: strake.v1.AcquireLeaseReply
-	(*ReleaseLeaseRequest)(nil),         // 79: strake.v1.ReleaseLeaseRequest
-	(*ReleaseLeaseReply)(nil),           // 80: strake.v1.ReleaseLeaseReply
-	(*AllocateSegmentsRequest)(nil),     // 81: strake.v1.AllocateSegmentsRequest
-	(*AllocateSegmentsReply)(nil),       // 82: strake.v1.AllocateSegmentsReply
-	(*SealSegmentsRequest)(nil),         // 83: strake.v1.SealSegmentsRequest
-	(*SealSegmentsReply)(nil),           // 84: strake.v1.SealSegmentsReply
-	(*CloseEpochRequest)(nil),           // 85: strake.v1.CloseEpochRequest
-	(*CloseEpochReply)(nil),             // 86: strake.v1.CloseEpochReply
-	(*RecordRootRequest)(nil),           // 87: strake.v1.RecordRootRequest
-	(*RecordRootReply)(nil),             // 88: strake.v1.RecordRootReply
-	(*RequestMoveRequest)(nil),          // 89: strake.v1.RequestMoveRequest
-	(*RequestMoveReply)(nil),            // 90: strake.v1.RequestMoveReply
-	(*GetSegmentsRequest)(nil),          // 91: strake.v1.GetSegmentsRequest
-	(*GetSegmentsReply)(nil),            // 92: strake.v1.GetSegmentsReply
-	(*ListSegmentsRequest)(nil),         // 93: strake.v1.ListSegmentsRequest
-	(*ListSegmentsReply)(nil),           // 94: strake.v1.ListSegmentsReply
-	(*ShardReport)(nil),                 // 95: strake.v1.ShardReport
-	(*ReportShardsRequest)(nil),         // 96: strake.v1.ReportShardsRequest
-	(*ReportShardsReply)(nil),           // 97: strake.v1.ReportShardsReply
-	(*CheckShardsRequest)(nil),          // 98: strake.v1.CheckShardsRequest
-	(*CheckShardsReply)(nil),            // 99: strake.v1.CheckShardsReply
-	(*ExplainVolumeRequest)(nil),        // 100: strake.v1.ExplainVolumeRequest
-	(*ExplainVolumeReply)(nil),          // 101: strake.v1.ExplainVolumeReply
-	(*Finding)(nil),                     // 102: strake.v1.Finding
-	(*Blocked)(nil),                     // 103: strake.v1.Blocked
-	(*ReportBlockedRequest)(nil),        // 104: strake.v1.ReportBlockedRequest
-	(*ReportBlockedReply)(nil),          // 105: strake.v1.ReportBlockedReply
-	(*BackupRequest)(nil),               // 106: strake.v1.BackupRequest
-	(*BackupPart)(nil),                  // 107: strake.v1.BackupPart
-	(*RebuildStatusRequest)(nil),        // 108: strake.v1.RebuildStatusRequest
-	(*RebuildStatusReply)(nil),          // 109: strake.v1.RebuildStatusReply
-	(*ChangeDevicesRequest)(nil),        // 110: strake.v1.ChangeDevicesRequest
-	(*ChangeDevicesReply)(nil),          // 111: strake.v1.ChangeDevicesReply
-	(*RemoveServerRequest)(nil),         // 112: strake.v1.RemoveServerRequest
-	(*RemoveServerReply)(nil),           // 113: strake.v1.RemoveServerReply
-	(*ListEventsRequest)(nil),           // 114: strake.v1.ListEventsRequest
-	(*ListEventsReply)(nil),             // 115: strake.v1.ListEventsReply
-	(*Event)(nil),                       // 116: strake.v1.Event
-	(*ListClassesRequest)(nil),          // 117: strake.v1.ListClassesRequest
-	(*ListClassesReply)(nil),            // 118: strake.v1.ListClassesReply
-	(*SetClassRequest)(nil),             // 119: strake.v1.SetClassRequest
-	(*SetClassReply)(nil),               // 120: strake.v1.SetClassReply
-	(*RemoveClassRequest)(nil),          // 121: strake.v1.RemoveClassRequest
-	(*RemoveClassReply)(nil),            // 122: strake.v1.RemoveClassReply
-	(*Reservation)(nil),                 // 123: strake.v1.Reservation
-	(*ReserveRequest)(nil),              // 124: strake.v1.ReserveRequest
-	(*ReserveReply)(nil),                // 125: strake.v1.ReserveReply
-	(*RenewReservationRequest)(nil),     // 126: strake.v1.RenewReservationRequest
-	(*RenewReservationReply)(nil),       // 127: strake.v1.RenewReservationReply
-	(*EndReservationRequest)(nil),       // 128: strake.v1.EndReservationRequest
-	(*EndReservationReply)(nil),         // 129: strake.v1.EndReservationReply
-	(*ListReservationsRequest)(nil),     // 130: strake.v1.ListReservationsRequest
-	(*ListReservationsReply)(nil),       // 131: strake.v1.ListReservationsReply
-	(*CreateSnapshotsRequest_Item)(nil), // 132: strake.v1.CreateSnapshotsRequest.Item
-	(*Geometry)(nil),                    // 133: strake.v1.Geometry
-	(*Seal)(nil),                        // 134: strake.v1.Seal
-	(*ShardRef)(nil),                    // 135: strake.v1.ShardRef
+	(RebalanceRequest_Change)(0),        // 1: strake.v1.RebalanceRequest.Change
+	(ChangeDevicesRequest_Change)(0),    // 2: strake.v1.ChangeDevicesRequest.Change
+	(*PeekRequest)(nil),                 // 3: strake.v1.PeekRequest
+	(*PeekReply)(nil),                   // 4: strake.v1.PeekReply
+	(*StatusRequest)(nil),               // 5: strake.v1.StatusRequest
+	(*StatusReply)(nil),                 // 6: strake.v1.StatusReply
+	(*Member)(nil),                      // 7: strake.v1.Member
+	(*AddMemberRequest)(nil),            // 8: strake.v1.AddMemberRequest
+	(*AddMemberReply)(nil),              // 9: strake.v1.AddMemberReply
+	(*RemoveMemberRequest)(nil),         // 10: strake.v1.RemoveMemberRequest
+	(*RemoveMemberReply)(nil),           // 11: strake.v1.RemoveMemberReply
+	(*Device)(nil),                      // 12: strake.v1.Device
+	(*Server)(nil),                      // 13: strake.v1.Server
+	(*RegisterServerRequest)(nil),       // 14: strake.v1.RegisterServerRequest
+	(*RegisterServerReply)(nil),         // 15: strake.v1.RegisterServerReply
+	(*HeartbeatRequest)(nil),            // 16: strake.v1.HeartbeatRequest
+	(*HeartbeatReply)(nil),              // 17: strake.v1.HeartbeatReply
+	(*RefusedDevice)(nil),               // 18: strake.v1.RefusedDevice
+	(*Rate)(nil),                        // 19: strake.v1.Rate
+	(*ClassDemand)(nil),                 // 20: strake.v1.ClassDemand
+	(*ClassShare)(nil),                  // 21: strake.v1.ClassShare
+	(*DeviceCapacity)(nil),              // 22: strake.v1.DeviceCapacity
+	(*QosClass)(nil),                    // 23: strake.v1.QosClass
+	(*ListServersRequest)(nil),          // 24: strake.v1.ListServersRequest
+	(*ListServersReply)(nil),            // 25: strake.v1.ListServersReply
+	(*OpenSessionRequest)(nil),          // 26: strake.v1.OpenSessionRequest
+	(*OpenSessionReply)(nil),            // 27: strake.v1.OpenSessionReply
+	(*KeepSessionRequest)(nil),          // 28: strake.v1.KeepSessionRequest
+	(*SessionEvent)(nil),                // 29: strake.v1.SessionEvent
+	(*KeepSessionReply)(nil),            // 30: strake.v1.KeepSessionReply
+	(*CloseSessionRequest)(nil),         // 31: strake.v1.CloseSessionRequest
+	(*CloseSessionReply)(nil),           // 32: strake.v1.CloseSessionReply
+	(*Volume)(nil),                      // 33: strake.v1.Volume
+	(*Loss)(nil),                        // 34: strake.v1.Loss
+	(*CreateVolumeRequest)(nil),         // 35: strake.v1.CreateVolumeRequest
+	(*CreateVolumeReply)(nil),           // 36: strake.v1.CreateVolumeReply
+	(*GetVolumeRequest)(nil),            // 37: strake.v1.GetVolumeRequest
+	(*GetVolumeReply)(nil),              // 38: strake.v1.GetVolumeReply
+	(*ListVolumesRequest)(nil),          // 39: strake.v1.ListVolumesRequest
+	(*ListVolumesReply)(nil),            // 40: strake.v1.ListVolumesReply
+	(*ResizeVolumeRequest)(nil),         // 41: strake.v1.ResizeVolumeRequest
+	(*ResizeVolumeReply)(nil),           // 42: strake.v1.ResizeVolumeReply
+	(*RemoveVolumeRequest)(nil),         // 43: strake.v1.RemoveVolumeRequest
+	(*RemoveVolumeReply)(nil),           // 44: strake.v1.RemoveVolumeReply
+	(*UndeleteVolumeRequest)(nil),       // 45: strake.v1.UndeleteVolumeRequest
+	(*UndeleteVolumeReply)(nil),         // 46: strake.v1.UndeleteVolumeReply
+	(*Snapshot)(nil),                    // 47: strake.v1.Snapshot
+	(*CreateSnapshotsRequest)(nil),      // 48: strake.v1.CreateSnapshotsRequest
+	(*CreateSnapshotsReply)(nil),        // 49: strake.v1.CreateSnapshotsReply
+	(*AnswerBarrierRequest)(nil),        // 50: strake.v1.AnswerBarrierRequest
+	(*AnswerBarrierReply)(nil),          // 51: strake.v1.AnswerBarrierReply
+	(*ListSnapshotsRequest)(nil),        // 52: strake.v1.ListSnapshotsRequest
+	(*ListSnapshotsReply)(nil),          // 53: strake.v1.ListSnapshotsReply
+	(*GetSnapshotRequest)(nil),          // 54: strake.v1.GetSnapshotRequest
+	(*GetSnapshotReply)(nil),            // 55: strake.v1.GetSnapshotReply
+	(*RemoveSnapshotRequest)(nil),       // 56: strake.v1.RemoveSnapshotRequest
+	(*RemoveSnapshotReply)(nil),         // 57: strake.v1.RemoveSnapshotReply
+	(*OpenSnapshotRequest)(nil),         // 58: strake.v1.OpenSnapshotRequest
+	(*OpenSnapshotReply)(nil),           // 59: strake.v1.OpenSnapshotReply
+	(*CloseSnapshotRequest)(nil),        // 60: strake.v1.CloseSnapshotRequest
+	(*CloseSnapshotReply)(nil),          // 61: strake.v1.CloseSnapshotReply
+	(*CloneVolumeRequest)(nil),          // 62: strake.v1.CloneVolumeRequest
+	(*CloneVolumeReply)(nil),            // 63: strake.v1.CloneVolumeReply
+	(*RollbackVolumeRequest)(nil),       // 64: strake.v1.RollbackVolumeRequest
+	(*RollbackVolumeReply)(nil),         // 65: strake.v1.RollbackVolumeReply
+	(*HoldTagRequest)(nil),              // 66: strake.v1.HoldTagRequest
+	(*HoldTagReply)(nil),                // 67: strake.v1.HoldTagReply
+	(*MarkTagReadyRequest)(nil),         // 68: strake.v1.MarkTagReadyRequest
+	(*MarkTagReadyReply)(nil),           // 69: strake.v1.MarkTagReadyReply
+	(*Placement)(nil),                   // 70: strake.v1.Placement
+	(*Segment)(nil),                     // 71: strake.v1.Segment
+	(*ServerAddress)(nil),               // 72: strake.v1.ServerAddress
+	(*Root)(nil),                        // 73: strake.v1.Root
+	(*Cut)(nil),                         // 74: strake.v1.Cut
+	(*OpenVolumeRequest)(nil),           // 75: strake.v1.OpenVolumeRequest
+	(*OpenVolumeReply)(nil),             // 76: strake.v1.OpenVolumeReply
+	(*Ancestor)(nil),                    // 77: strake.v1.Ancestor
+	(*AcquireLeaseRequest)(nil),         // 78: strake.v1.AcquireLeaseRequest
+	(*AcquireLeaseReply)(nil),           // 79: strake.v1.AcquireLeaseReply
+	(*ReleaseLeaseRequest)(nil),         // 80: strake.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseReply)(nil),           // 81: strake.v1.ReleaseLeaseReply
+	(*AllocateSegmentsRequest)(nil),     // 82: strake.v1.AllocateSegmentsRequest
+	(*AllocateSegmentsReply)(nil),       // 83: strake.v1.AllocateSegmentsReply
+	(*SealSegmentsRequest)(nil),         // 84: strake.v1.SealSegmentsRequest
+	(*SealSegmentsReply)(nil),           // 85: strake.v1.SealSegmentsReply
+	(*CloseEpochRequest)(nil),           // 86: strake.v1.CloseEpochRequest
+	(*CloseEpochReply)(nil),             // 87: strake.v1.CloseEpochReply
+	(*RecordRootRequest)(nil),           // 88: strake.v1.RecordRootRequest
+	(*RecordRootReply)(nil),             // 89: strake.v1.RecordRootReply
+	(*RequestMoveRequest)(nil),          // 90: strake.v1.RequestMoveRequest
+	(*RequestMoveReply)(nil),            // 91: strake.v1.RequestMoveReply
+	(*GetSegmentsRequest)(nil),          // 92: strake.v1.GetSegmentsRequest
+	(*GetSegmentsReply)(nil),            // 93: strake.v1.GetSegmentsReply
+	(*ListSegmentsRequest)(nil),         // 94: strake.v1.ListSegmentsRequest
+	(*ListSegmentsReply)(nil),           // 95: strake.v1.ListSegmentsReply
+	(*ShardReport)(nil),                 // 96: strake.v1.ShardReport
+	(*ReportShardsRequest)(nil),         // 97: strake.v1.ReportShardsRequest
+	(*ReportShardsReply)(nil),           // 98: strake.v1.ReportShardsReply
+	(*CheckShardsRequest)(nil),          // 99: strake.v1.CheckShardsRequest
+	(*CheckShardsReply)(nil),            // 100: strake.v1.CheckShardsReply
+	(*ExplainVolumeRequest)(nil),        // 101: strake.v1.ExplainVolumeRequest
+	(*ExplainVolumeReply)(nil),          // 102: strake.v1.ExplainVolumeReply
+	(*Finding)(nil),                     // 103: strake.v1.Finding
+	(*Blocked)(nil),                     // 104: strake.v1.Blocked
+	(*ReportBlockedRequest)(nil),        // 105: strake.v1.ReportBlockedRequest
+	(*ReportBlockedReply)(nil),          // 106: strake.v1.ReportBlockedReply
+	(*BackupRequest)(nil),               // 107: strake.v1.BackupRequest
+	(*BackupPart)(nil),                  // 108: strake.v1.BackupPart
+	(*RebuildStatusRequest)(nil),        // 109: strake.v1.RebuildStatusRequest
+	(*RebuildStatusReply)(nil),          // 110: strake.v1.RebuildStatusReply
+	(*RebalanceRequest)(nil),            // 111: strake.v1.RebalanceRequest
+	(*RebalanceReply)(nil),              // 112: strake.v1.RebalanceReply
+	(*DeviceFill)(nil),                  // 113: strake.v1.DeviceFill
+	(*ChangeDevicesRequest)(nil),        // 114: strake.v1.ChangeDevicesRequest
+	(*ChangeDevicesReply)(nil),          // 115: strake.v1.ChangeDevicesReply
+	(*RemoveServerRequest)(nil),         // 116: strake.v1.RemoveServerRequest
+	(*RemoveServerReply)(nil),           // 117: strake.v1.RemoveServerReply
+	(*ListEventsRequest)(nil),           // 118: strake.v1.ListEventsRequest
+	(*ListEventsReply)(nil),             // 119: strake.v1.ListEventsReply
+	(*Event)(nil),                       // 120: strake.v1.Event
+	(*ListClassesRequest)(nil),          // 121: strake.v1.ListClassesRequest
+	(*ListClassesReply)(nil),            // 122: strake.v1.ListClassesReply
+	(*SetClassRequest)(nil),             // 123: strake.v1.SetClassRequest
+	(*SetClassReply)(nil),               // 124: strake.v1.SetClassReply
+	(*RemoveClassRequest)(nil),          // 125: strake.v1.RemoveClassRequest
+	(*RemoveClassReply)(nil),            // 126: strake.v1.RemoveClassReply
+	(*Reservation)(nil),                 // 127: strake.v1.Reservation
+	(*ReserveRequest)(nil),              // 128: strake.v1.ReserveRequest
+	(*ReserveReply)(nil),                // 129: strake.v1.ReserveReply
+	(*RenewReservationRequest)(nil),     // 130: strake.v1.RenewReservationRequest
+	(*RenewReservationReply)(nil),       // 131: strake.v1.RenewReservationReply
+	(*EndReservationRequest)(nil),       // 132: strake.v1.EndReservationRequest
+	(*EndReservationReply)(nil),         // 133: strake.v1.EndReservationReply
+	(*ListReservationsRequest)(nil),     // 134: strake.v1.ListReservationsRequest
+	(*ListReservationsReply)(nil),       // 135: strake.v1.ListReservationsReply
+	(*CreateSnapshotsRequest_Item)(nil), // 136: strake.v1.CreateSnapshotsRequest.Item
+	(*Geometry)(nil),                    // 137: strake.v1.Geometry
+	(*Seal)(nil),                        // 138: strake.v1.Seal
+	(*ShardRef)(nil),                    // 139: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
-	6,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
-	11,  // 1: strake.v1.Server.devices:type_name -> strake.v1.Device
-	11,  // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
-	11,  // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
-	11,  // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
-	19,  // 5: strake.v1.HeartbeatRequest.demands:type_name -> strake.v1.ClassDemand
-	21,  // 6: strake.v1.HeartbeatRequest.capacities:type_name -> strake.v1.DeviceCapacity
-	22,  // 7: strake.v1.HeartbeatReply.classes:type_name -> strake.v1.QosClass
-	20,  // 8: strake.v1.HeartbeatReply.shares:type_name -> strake.v1.ClassShare
-	17,  // 9: strake.v1.HeartbeatReply.refused:type_name -> strake.v1.RefusedDevice
-	18,  // 10: strake.v1.ClassDemand.wanted:type_name -> strake.v1.Rate
-	18,  // 11: strake.v1.ClassDemand.served:type_name -> strake.v1.Rate
-	18,  // 12: strake.v1.ClassShare.reservation:type_name -> strake.v1.Rate
-	18,  // 13: strake.v1.ClassShare.limit:type_name -> strake.v1.Rate
-	18,  // 14: strake.v1.DeviceCapacity.rate:type_name -> strake.v1.Rate
-	18,  // 15: strake.v1.QosClass.reservation:type_name -> strake.v1.Rate
-	18,  // 16: strake.v1.QosClass.limit:type_name -> strake.v1.Rate
-	12,  // 17: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
+	7,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
+	12,  // 1: strake.v1.Server.devices:type_name -> strake.v1.Device
+	12,  // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
+	12,  // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
+	12,  // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
+	20,  // 5: strake.v1.HeartbeatRequest.demands:type_name -> strake.v1.ClassDemand
+	22,  // 6: strake.v1.HeartbeatRequest.capacities:type_name -> strake.v1.DeviceCapacity
+	23,  // 7: strake.v1.HeartbeatReply.classes:type_name -> strake.v1.QosClass
+	21,  // 8: strake.v1.HeartbeatReply.shares:type_name -> strake.v1.ClassShare
+	18,  // 9: strake.v1.HeartbeatReply.refused:type_name -> strake.v1.RefusedDevice
+	19,  // 10: strake.v1.ClassDemand.wanted:type_name -> strake.v1.Rate
+	19,  // 11: strake.v1.ClassDemand.served:type_name -> strake.v1.Rate
+	19,  // 12: strake.v1.ClassShare.reservation:type_name -> strake.v1.Rate
+	19,  // 13: strake.v1.ClassShare.limit:type_name -> strake.v1.Rate
+	19,  // 14: strake.v1.DeviceCapacity.rate:type_name -> strake.v1.Rate
+	19,  // 15: strake.v1.QosClass.reservation:type_name -> strake.v1.Rate
+	19,  // 16: strake.v1.QosClass.limit:type_name -> strake.v1.Rate
+	13,  // 17: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
 	0,   // 18: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
-	28,  // 19: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	133, // 20: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
-	33,  // 21: strake.v1.Volume.losses:type_name -> strake.v1.Loss
-	133, // 22: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
-	32,  // 23: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
-	32,  // 24: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
-	32,  // 25: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
-	32,  // 26: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
-	32,  // 27: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	132, // 28: strake.v1.CreateSnapshotsRequest.items:type_name -> strake.v1.CreateSnapshotsRequest.Item
-	46,  // 29: strake.v1.CreateSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
-	46,  // 30: strake.v1.ListSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
-	46,  // 31: strake.v1.GetSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
-	75,  // 32: strake.v1.OpenSnapshotReply.open:type_name -> strake.v1.OpenVolumeReply
-	46,  // 33: strake.v1.OpenSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
-	32,  // 34: strake.v1.CloneVolumeReply.volume:type_name -> strake.v1.Volume
-	32,  // 35: strake.v1.RollbackVolumeReply.volume:type_name -> strake.v1.Volume
-	46,  // 36: strake.v1.RollbackVolumeReply.kept:type_name -> strake.v1.Snapshot
-	46,  // 37: strake.v1.HoldTagReply.snapshot:type_name -> strake.v1.Snapshot
-	133, // 38: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
-	69,  // 39: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	134, // 40: strake.v1.Segment.seal:type_name -> strake.v1.Seal
-	32,  // 41: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
-	72,  // 42: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
-	73,  // 43: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
-	70,  // 44: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
-	71,  // 45: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
-	76,  // 46: strake.v1.OpenVolumeReply.ancestors:type_name -> strake.v1.Ancestor
-	70,  // 47: strake.v1.Ancestor.segments:type_name -> strake.v1.Segment
-	75,  // 48: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
-	70,  // 49: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
-	71,  // 50: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	134, // 51: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	134, // 52: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
-	72,  // 53: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	134, // 54: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
-	70,  // 55: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
-	71,  // 56: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	70,  // 57: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
-	71,  // 58: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	135, // 59: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
-	95,  // 60: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
-	135, // 61: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
-	135, // 62: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	135, // 63: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
-	32,  // 64: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
-	102, // 65: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
-	103, // 66: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
-	1,   // 67: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	116, // 68: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	22,  // 69: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
-	22,  // 70: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
-	22,  // 71: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
-	18,  // 72: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
-	18,  // 73: strake.v1.Reservation.served:type_name -> strake.v1.Rate
-	123, // 74: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
-	123, // 75: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
-	18,  // 76: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
-	18,  // 77: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
-	18,  // 78: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
-	123, // 79: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
-	123, // 80: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
-	18,  // 81: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
-	21,  // 82: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
-	2,   // 83: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	4,   // 84: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	7,   // 85: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	9,   // 86: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	13,  // 87: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	15,  // 88: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	23,  // 89: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	25,  // 90: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	27,  // 91: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	30,  // 92: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	34,  // 93: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	36,  // 94: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	38,  // 95: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	40,  // 96: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	42,  // 97: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	44,  // 98: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	47,  // 99: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
-	49,  // 100: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
-	51,  // 101: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
-	53,  // 102: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
-	55,  // 103: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
-	57,  // 104: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
-	59,  // 105: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
-	61,  // 106: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
-	63,  // 107: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
-	65,  // 108: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
-	67,  // 109: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
-	74,  // 110: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	77,  // 111: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	79,  // 112: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	81,  // 113: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	83,  // 114: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	85,  // 115: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	87,  // 116: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	89,  // 117: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	91,  // 118: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	93,  // 119: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	96,  // 120: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	98,  // 121: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	108, // 122: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	110, // 123: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	112, // 124: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	114, // 125: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	117, // 126: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
-	119, // 127: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
-	121, // 128: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
-	124, // 129: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
-	126, // 130: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
-	128, // 131: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
-	130, // 132: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
-	100, // 133: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
-	104, // 134: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
-	106, // 135: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
-	3,   // 136: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	5,   // 137: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	8,   // 138: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	10,  // 139: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	14,  // 140: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	16,  // 141: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	24,  // 142: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	26,  // 143: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	29,  // 144: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	31,  // 145: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	35,  // 146: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	37,  // 147: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	39,  // 148: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	41,  // 149: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	43,  // 150: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	45,  // 151: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	48,  // 152: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
-	50,  // 153: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
-	52,  // 154: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
-	54,  // 155: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
-	56,  // 156: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
-	58,  // 157: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
-	60,  // 158: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
-	62,  // 159: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
-	64,  // 160: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
-	66,  // 161: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
-	68,  // 162: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
-	75,  // 163: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	78,  // 164: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	80,  // 165: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	82,  // 166: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	84,  // 167: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	86,  // 168: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	88,  // 169: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	90,  // 170: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	92,  // 171: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	94,  // 172: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	97,  // 173: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	99,  // 174: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	109, // 175: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	111, // 176: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	113, // 177: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	115, // 178: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	118, // 179: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
-	120, // 180: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
-	122, // 181: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
-	125, // 182: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
-	127, // 183: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
-	129, // 184: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
-	131, // 185: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
-	101, // 186: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
-	105, // 187: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
-	107, // 188: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
-	136, // [136:189] is the sub-list for method output_type
-	83,  // [83:136] is the sub-list for method input_type
-	83,  // [83:83] is the sub-list for extension type_name
-	83,  // [83:83] is the sub-list for extension extendee
-	0,   // [0:83] is the sub-list for field type_name
+	29,  // 19: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
+	137, // 20: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	34,  // 21: strake.v1.Volume.losses:type_name -> strake.v1.Loss
+	137, // 22: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	33,  // 23: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
+	33,  // 24: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
+	33,  // 25: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
+	33,  // 26: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
+	33,  // 27: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
+	136, // 28: strake.v1.CreateSnapshotsRequest.items:type_name -> strake.v1.CreateSnapshotsRequest.Item
+	47,  // 29: strake.v1.CreateSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
+	47,  // 30: strake.v1.ListSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
+	47,  // 31: strake.v1.GetSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
+	76,  // 32: strake.v1.OpenSnapshotReply.open:type_name -> strake.v1.OpenVolumeReply
+	47,  // 33: strake.v1.OpenSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
+	33,  // 34: strake.v1.CloneVolumeReply.volume:type_name -> strake.v1.Volume
+	33,  // 35: strake.v1.RollbackVolumeReply.volume:type_name -> strake.v1.Volume
+	47,  // 36: strake.v1.RollbackVolumeReply.kept:type_name -> strake.v1.Snapshot
+	47,  // 37: strake.v1.HoldTagReply.snapshot:type_name -> strake.v1.Snapshot
+	137, // 38: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	70,  // 39: strake.v1.Segment.placements:type_name -> strake.v1.Placement
+	138, // 40: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	33,  // 41: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
+	73,  // 42: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
+	74,  // 43: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
+	71,  // 44: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
+	72,  // 45: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
+	77,  // 46: strake.v1.OpenVolumeReply.ancestors:type_name -> strake.v1.Ancestor
+	71,  // 47: strake.v1.Ancestor.segments:type_name -> strake.v1.Segment
+	76,  // 48: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
+	71,  // 49: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
+	72,  // 50: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	138, // 51: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	138, // 52: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	73,  // 53: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
+	138, // 54: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	71,  // 55: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
+	72,  // 56: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	71,  // 57: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
+	72,  // 58: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	139, // 59: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	96,  // 60: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
+	139, // 61: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	139, // 62: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	139, // 63: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	33,  // 64: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
+	103, // 65: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
+	104, // 66: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
+	1,   // 67: strake.v1.RebalanceRequest.change:type_name -> strake.v1.RebalanceRequest.Change
+	113, // 68: strake.v1.RebalanceReply.fills:type_name -> strake.v1.DeviceFill
+	2,   // 69: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	120, // 70: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	23,  // 71: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
+	23,  // 72: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
+	23,  // 73: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
+	19,  // 74: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
+	19,  // 75: strake.v1.Reservation.served:type_name -> strake.v1.Rate
+	127, // 76: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
+	127, // 77: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
+	19,  // 78: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
+	19,  // 79: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
+	19,  // 80: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
+	127, // 81: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
+	127, // 82: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
+	19,  // 83: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
+	22,  // 84: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
+	3,   // 85: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	5,   // 86: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	8,   // 87: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	10,  // 88: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	14,  // 89: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	16,  // 90: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	24,  // 91: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	26,  // 92: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	28,  // 93: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	31,  // 94: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	35,  // 95: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	37,  // 96: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	39,  // 97: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	41,  // 98: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	43,  // 99: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	45,  // 100: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	48,  // 101: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
+	50,  // 102: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
+	52,  // 103: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
+	54,  // 104: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
+	56,  // 105: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
+	58,  // 106: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
+	60,  // 107: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
+	62,  // 108: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
+	64,  // 109: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
+	66,  // 110: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
+	68,  // 111: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
+	75,  // 112: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	78,  // 113: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	80,  // 114: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	82,  // 115: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	84,  // 116: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	86,  // 117: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	88,  // 118: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	90,  // 119: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	92,  // 120: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	94,  // 121: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	97,  // 122: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	99,  // 123: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	109, // 124: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	111, // 125: strake.v1.Meta.Rebalance:input_type -> strake.v1.RebalanceRequest
+	114, // 126: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	116, // 127: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	118, // 128: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	121, // 129: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	123, // 130: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	125, // 131: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	128, // 132: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	130, // 133: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	132, // 134: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	134, // 135: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	101, // 136: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
+	105, // 137: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
+	107, // 138: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
+	4,   // 139: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	6,   // 140: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	9,   // 141: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	11,  // 142: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	15,  // 143: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	17,  // 144: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	25,  // 145: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	27,  // 146: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	30,  // 147: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	32,  // 148: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	36,  // 149: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	38,  // 150: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	40,  // 151: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	42,  // 152: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	44,  // 153: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	46,  // 154: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	49,  // 155: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
+	51,  // 156: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
+	53,  // 157: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
+	55,  // 158: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
+	57,  // 159: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
+	59,  // 160: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
+	61,  // 161: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
+	63,  // 162: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
+	65,  // 163: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
+	67,  // 164: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
+	69,  // 165: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
+	76,  // 166: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	79,  // 167: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	81,  // 168: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	83,  // 169: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	85,  // 170: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	87,  // 171: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	89,  // 172: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	91,  // 173: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	93,  // 174: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	95,  // 175: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	98,  // 176: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	100, // 177: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	110, // 178: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	112, // 179: strake.v1.Meta.Rebalance:output_type -> strake.v1.RebalanceReply
+	115, // 180: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	117, // 181: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	119, // 182: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	122, // 183: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	124, // 184: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	126, // 185: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	129, // 186: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	131, // 187: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	133, // 188: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	135, // 189: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	102, // 190: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
+	106, // 191: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
+	108, // 192: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
+	139, // [139:193] is the sub-list for method output_type
+	85,  // [85:139] is the sub-list for method input_type
+	85,  // [85:85] is the sub-list for extension type_name
+	85,  // [85:85] is the sub-list for extension extendee
+	0,   // [0:85] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -9516,8 +9839,8 @@ func file_meta_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   131,
+			NumEnums:      3,
+			NumMessages:   134,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -63,6 +63,7 @@ const (
 	Meta_ReportShards_FullMethodName     = "/strake.v1.Meta/ReportShards"
 	Meta_CheckShards_FullMethodName      = "/strake.v1.Meta/CheckShards"
 	Meta_RebuildStatus_FullMethodName    = "/strake.v1.Meta/RebuildStatus"
+	Meta_Rebalance_FullMethodName        = "/strake.v1.Meta/Rebalance"
 	Meta_ChangeDevices_FullMethodName    = "/strake.v1.Meta/ChangeDevices"
 	Meta_RemoveServer_FullMethodName     = "/strake.v1.Meta/RemoveServer"
 	Meta_ListEvents_FullMethodName       = "/strake.v1.Meta/ListEvents"
@@ -148,6 +149,9 @@ type MetaClient interface {
 	CheckShards(ctx context.Context, in *CheckShardsRequest, opts ...grpc.CallOption) (*CheckShardsReply, error)
 	// RebuildStatus tells what is lost and how its rebuild goes.
 	RebuildStatus(ctx context.Context, in *RebuildStatusRequest, opts ...grpc.CallOption) (*RebuildStatusReply, error)
+	// Rebalance begins or ends the moving of sealed segments from full devices to
+	// empty ones, and tells how it stands.
+	Rebalance(ctx context.Context, in *RebalanceRequest, opts ...grpc.CallOption) (*RebalanceReply, error)
 	// ChangeDevices drains devices, takes that back, or gives them up for ever. It
 	// is refused when data would be endangered.
 	ChangeDevices(ctx context.Context, in *ChangeDevicesRequest, opts ...grpc.CallOption) (*ChangeDevicesReply, error)
@@ -583,6 +587,16 @@ func (c *metaClient) RebuildStatus(ctx context.Context, in *RebuildStatusRequest
 	return out, nil
 }
 
+func (c *metaClient) Rebalance(ctx context.Context, in *RebalanceRequest, opts ...grpc.CallOption) (*RebalanceReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebalanceReply)
+	err := c.cc.Invoke(ctx, Meta_Rebalance_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *metaClient) ChangeDevices(ctx context.Context, in *ChangeDevicesRequest, opts ...grpc.CallOption) (*ChangeDevicesReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ChangeDevicesReply)
@@ -792,6 +806,9 @@ type MetaServer interface {
 	CheckShards(context.Context, *CheckShardsRequest) (*CheckShardsReply, error)
 	// RebuildStatus tells what is lost and how its rebuild goes.
 	RebuildStatus(context.Context, *RebuildStatusRequest) (*RebuildStatusReply, error)
+	// Rebalance begins or ends the moving of sealed segments from full devices to
+	// empty ones, and tells how it stands.
+	Rebalance(context.Context, *RebalanceRequest) (*RebalanceReply, error)
 	// ChangeDevices drains devices, takes that back, or gives them up for ever. It
 	// is refused when data would be endangered.
 	ChangeDevices(context.Context, *ChangeDevicesRequest) (*ChangeDevicesReply, error)
@@ -946,6 +963,9 @@ func (UnimplementedMetaServer) CheckShards(context.Context, *CheckShardsRequest)
 }
 func (UnimplementedMetaServer) RebuildStatus(context.Context, *RebuildStatusRequest) (*RebuildStatusReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method RebuildStatus not implemented")
+}
+func (UnimplementedMetaServer) Rebalance(context.Context, *RebalanceRequest) (*RebalanceReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rebalance not implemented")
 }
 func (UnimplementedMetaServer) ChangeDevices(context.Context, *ChangeDevicesRequest) (*ChangeDevicesReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ChangeDevices not implemented")
@@ -1727,6 +1747,24 @@ func _Meta_RebuildStatus_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Meta_Rebalance_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RebalanceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).Rebalance(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_Rebalance_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).Rebalance(ctx, req.(*RebalanceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Meta_ChangeDevices_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ChangeDevicesRequest)
 	if err := dec(in); err != nil {
@@ -2120,6 +2158,10 @@ var Meta_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RebuildStatus",
 			Handler:    _Meta_RebuildStatus_Handler,
+		},
+		{
+			MethodName: "Rebalance",
+			Handler:    _Meta_Rebalance_Handler,
 		},
 		{
 			MethodName: "ChangeDevices",
