@@ -27,7 +27,6 @@ type batch struct {
 	taken int     // bytes of the slab that stand in runs already
 	runs  net.Buffers
 	held  []*buffer // given back after the write
-	files []filePart
 	bytes int
 	owed  int64 // to memory, given back after the write
 }
@@ -52,8 +51,8 @@ func (b *batch) commit(n int) { b.used, b.bytes = b.used+n, b.bytes+n }
 func (b *batch) add(rep *frame.Reply, meta []byte, pieces []piece) {
 	n := frame.HeaderLen + len(meta)
 	rep.Payload = 0
-	for i := range pieces {
-		rep.Payload += pieces[i].length()
+	for _, p := range pieces {
+		rep.Payload += len(p.bytes)
 	}
 	at := b.reserve(n)
 	copy(at[frame.HeaderLen:], meta)
@@ -61,12 +60,8 @@ func (b *batch) add(rep *frame.Reply, meta []byte, pieces []piece) {
 	b.commit(n)
 	for _, p := range pieces {
 		b.cut()
-		b.bytes += p.length()
-		if p.file.release != nil {
-			b.files = append(b.files, filePart{len(b.runs), p.file})
-			continue
-		}
 		b.runs, b.held = append(b.runs, p.bytes), append(b.held, p.buf)
+		b.bytes += len(p.bytes)
 	}
 }
 
@@ -101,36 +96,13 @@ func (b *batch) clear() {
 		b.held[i] = nil
 	}
 	clear(b.runs)
-	for i := range b.files {
-		b.files[i].release()
-	}
-	clear(b.files)
 	b.memory.release(b.owed)
 	b.slab, b.used, b.taken, b.bytes, b.owed = nil, 0, 0, 0, 0
-	b.runs, b.held, b.files = b.runs[:0], b.held[:0], b.files[:0]
+	b.runs, b.held = b.runs[:0], b.held[:0]
 }
 
-// piece is a part of a payload that does not stand in the slab: bytes, or a part
-// of a file.
+// piece is a part of a payload that does not stand in the slab.
 type piece struct {
 	bytes []byte
 	buf   *buffer // that bytes is in; nil when it is not pooled
-	file  fileRange
-}
-
-func (p *piece) length() int { return len(p.bytes) + p.file.n }
-
-// fileRange is a part of a file that is sent from the page cache. release is
-// called once it was sent, and is nil when there is no file.
-type fileRange struct {
-	fd      uintptr
-	off     int64
-	n       int
-	release func()
-}
-
-// filePart is a fileRange and its place: before the batch's run of that number.
-type filePart struct {
-	before int
-	fileRange
 }

@@ -29,7 +29,6 @@ type conn struct {
 	writing  sync.Mutex
 	vec      net.Buffers // guarded by writing: what the write in progress has left
 	deadline time.Time   // guarded by writing
-	files    *fileSender // guarded by writing; nil: the socket takes no files
 }
 
 // grant is what a token allows; its handle is its place in the list.
@@ -43,7 +42,6 @@ const maxGrants = 1024
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{srv: s, nc: nc, current: s.getRequest(), slots: make(chan struct{}, s.limits.ConnRequests)}
-	c.files = newFileSender(nc)
 	c.in = input{nc: nc, pool: &s.pool, idle: s.limits.Idle, received: time.Now()}
 	c.out = batch{pool: &s.pool, memory: s.memory}
 	return c
@@ -135,43 +133,18 @@ func (c *conn) flush(b *batch) error {
 		c.deadline = now.Add(limit)
 		c.nc.SetWriteDeadline(c.deadline)
 	}
-	err := c.write(b)
+	var err error
+	if len(b.runs) == 0 {
+		_, err = c.nc.Write(b.slab.bytes[:b.used])
+	} else {
+		b.cut()
+		c.vec = b.runs
+		_, err = c.vec.WriteTo(c.nc)
+		c.vec = nil
+	}
 	if err != nil {
 		c.nc.Close()
 	}
-	return err
-}
-
-// write sends a batch: one call for the runs up to each part of a file, and one
-// for that. Called with writing held.
-func (c *conn) write(b *batch) error {
-	if len(b.runs)+len(b.files) == 0 {
-		_, err := c.nc.Write(b.slab.bytes[:b.used])
-		return err
-	}
-	b.cut()
-	from := 0
-	for i := range b.files {
-		f := &b.files[i]
-		if err := c.writeRuns(b.runs[from:f.before]); err != nil {
-			return err
-		}
-		if err := c.files.send(f.fd, f.off, f.n); err != nil {
-			return err
-		}
-		c.srv.Counters.FileBytes.Add(uint64(f.n))
-		from = f.before
-	}
-	return c.writeRuns(b.runs[from:])
-}
-
-func (c *conn) writeRuns(runs net.Buffers) error {
-	if len(runs) == 0 {
-		return nil
-	}
-	c.vec = runs
-	_, err := c.vec.WriteTo(c.nc)
-	c.vec = nil
 	return err
 }
 

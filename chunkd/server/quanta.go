@@ -77,7 +77,7 @@ func (c *conn) fillPieces(r *request, out *batch) error {
 		for left := g.Length; left > 0; {
 			n := min(left, sched.Quantum)
 			buf := c.srv.pool.get(int(n))
-			r.pieces = append(r.pieces, piece{bytes: buf.bytes[:n], buf: buf})
+			r.pieces = append(r.pieces, piece{buf.bytes[:n], buf})
 			left -= n
 		}
 	}

@@ -107,10 +107,7 @@ func (c *conn) readSmall(r *request, n int, out *batch) {
 // of memory to the batch. Nothing of it is sent before all is read, since a reply
 // can't be taken back.
 func (c *conn) readPieces(r *request, n int, out *batch) {
-	sent, err := c.filePieces(r)
-	if !sent && err == nil {
-		err = c.fillPieces(r, out)
-	}
+	err := c.fillPieces(r, out)
 	out.owed += int64(n)
 	var meta []byte
 	if err == nil {
@@ -118,7 +115,9 @@ func (c *conn) readPieces(r *request, n int, out *batch) {
 	}
 	r.served()
 	if err != nil {
-		c.dropPieces(r)
+		for _, p := range r.pieces {
+			c.srv.pool.put(p.buf)
+		}
 		out.addError(&r.reply, err)
 	} else {
 		c.count(r, n, false)

@@ -42,13 +42,13 @@ type request struct {
 	err         error // of the work
 
 	// Work for the scheduler, made once so that no call of it allocates.
-	readWork, storeWork, lookWork func()
-	sumWork                       func(p []byte)
+	readWork, storeWork func()
+	sumWork             func(p []byte)
 }
 
 func newRequest() *request {
 	r := &request{}
-	r.readWork, r.storeWork, r.lookWork, r.sumWork = r.readPart, r.storeUnit, r.lookAgain, r.sumUp
+	r.readWork, r.storeWork, r.sumWork = r.readPart, r.storeUnit, r.sumUp
 	r.beside.work = r.readBeside
 	return r
 }

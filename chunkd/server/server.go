@@ -59,7 +59,6 @@ type Counters struct {
 	Connections atomic.Int64  // open now
 	Refused     atomic.Uint64 // connections over the limit
 	BadFrames   atomic.Uint64 // connections that a malformed frame ended
-	FileBytes   atomic.Uint64 // sent from the page cache without a copy here
 }
 
 // Server is the data plane of a chunk server.

@@ -197,10 +197,6 @@ func inFile(sh *shard, file *handle, g frame.ReadRange) bool {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for i := sh.firstAt(g.Offset); i < len(sh.entries) && sh.entries[i].offset < end; i++ {
-		if e := &sh.entries[i]; e.state != written || e.record != nil {
-			return false
-		}
-	}
-	return true
+	i := sh.firstAt(g.Offset)
+	return i == len(sh.entries) || sh.entries[i].offset >= end
 }
