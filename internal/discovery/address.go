@@ -2,8 +2,10 @@ package discovery
 
 import (
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"strake/internal/errs"
@@ -14,6 +16,7 @@ const (
 	scheme      = "etcd://"
 	defaultPort = "2379"
 	maxHosts    = 16
+	hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 )
 
 // Address says where etcd is and which cell is meant, as
@@ -48,15 +51,39 @@ func Parse(s string) (Address, error) {
 		if h = strings.TrimSpace(h); h == "" {
 			continue
 		}
-		if _, _, err := net.SplitHostPort(h); err != nil {
-			h = net.JoinHostPort(strings.Trim(h, "[]"), defaultPort)
+		at, ok := hostPort(h)
+		if !ok {
+			return a, refuse(s, "%q is no HOST or HOST:PORT", h)
 		}
-		a.Hosts = append(a.Hosts, h)
+		a.Hosts = append(a.Hosts, at)
 	}
 	if len(a.Hosts) == 0 || len(a.Hosts) > maxHosts {
 		return a, refuse(s, "%d hosts, want 1 to %d", len(a.Hosts), maxHosts)
 	}
 	return a, a.options(s, query)
+}
+
+// hostPort reads HOST, HOST:PORT, [IPv6] or [IPv6]:PORT and gives it with a port.
+func hostPort(s string) (string, bool) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		host, port = s, defaultPort
+		if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {
+			host = s[1 : len(s)-1]
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '+' {
+		return "", false
+	}
+	if _, err := netip.ParseAddr(host); err != nil && !isName(host) {
+		return "", false
+	}
+	return net.JoinHostPort(host, port), true
+}
+
+// isName tells whether a host can be a name: letters, digits, dots and dashes.
+func isName(host string) bool {
+	return host != "" && !strings.ContainsFunc(host, func(r rune) bool { return !strings.ContainsRune(hostLetters, r) })
 }
 
 // options reads what stands behind the question mark.

@@ -23,7 +23,8 @@ func TestURLsOfEtcd(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"a:7400", "etcd://", "etcd:///c", "etcd://a/C", "etcd://a/b/c", "etcd://a/c?x=1",
-		"etcd://a/c?user=u", "etcd://a/c?cert=x", "etcd://a/c?ca=1&ca=2", "etcd://a/c?ca=%zz"} {
+		"etcd://a/c?user=u", "etcd://a/c?cert=x", "etcd://a/c?ca=1&ca=2", "etcd://a/c?ca=%zz",
+		"etcd://[ 0", "etcd://a b/c", "etcd://a:b:c/x", "etcd://a:0/c", "etcd://:2379/c", "etcd://a:70000/c"} {
 		if _, err := Parse(text); errs.KindOf(err) != errs.InvalidArgument || errs.HintOf(err) == "" {
 			t.Errorf("%s: got %v", text, err)
 		}
