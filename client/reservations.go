@@ -41,7 +41,7 @@ type DeviceCapacity struct {
 	Device uint64        `json:"device"`
 	Rate   Rate          `json:"rate"`
 	Age    time.Duration `json:"age_ns"`
-	How    string        `json:"how"` // calibrated, scheduler or peak
+	How    string        `json:"how"` // scheduler or peak
 }
 
 // Reserve keeps bandwidth for a job until its TTL is over; an equal repeat for the

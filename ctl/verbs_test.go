@@ -3,7 +3,11 @@ package ctl
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +54,28 @@ func TestTableOfVerbsIsTheCommandTree(t *testing.T) {
 		if !slices.Contains(verbs, v) {
 			t.Errorf("%q is in the command and not in the table", v)
 		}
+	}
+}
+
+// TestHintsNameVerbsThatAreThere looks for every command that the source tells
+// people to run, in hints and in comments.
+func TestHintsNameVerbsThatAreThere(t *testing.T) {
+	told := regexp.MustCompile("`strake ([a-z]+(?: [a-z]+)?)[^`\n]*`")
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		src, err := os.ReadFile(path)
+		for _, m := range told.FindAllSubmatch(src, -1) {
+			verb, rest, bad := (&app{}).root().Find(strings.Fields(string(m[1])))
+			if bad != nil || !verb.HasParent() || verb.Annotations[noun] != "" && len(rest) > 0 {
+				t.Errorf("%s names %q, which is no verb", path, m[0])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -103,7 +103,7 @@ func shortOf(want state.Reservation, r *pb.ReserveReply, unmeasured int) error {
 	case r.ExpectedMs > 0:
 		return err.WithHint("%d bytes/s and %d ops/s are short; enough ends in %v unless it is renewed", r.Short.Bytes, r.Short.Ops, time.Duration(r.ExpectedMs)*time.Millisecond)
 	case unmeasured > 0:
-		return err.WithHint("%d devices were never measured and count for nothing: `strake server calibrate`", unmeasured)
+		return err.WithHint("%d devices were never measured and count for nothing until they have served some load (`strake reserve ls` tells): put load on the cell and ask again", unmeasured)
 	}
 	return err.WithHint("ask for less, or add servers: no reservation that ends makes room for that")
 }

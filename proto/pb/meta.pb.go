@@ -1584,7 +1584,7 @@ type DeviceCapacity struct {
 	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
 	Rate          *Rate                  `protobuf:"bytes,2,opt,name=rate,proto3" json:"rate,omitempty"`
 	AgeS          uint64                 `protobuf:"varint,3,opt,name=age_s,json=ageS,proto3" json:"age_s,omitempty"`
-	How           string                 `protobuf:"bytes,4,opt,name=how,proto3" json:"how,omitempty"` // calibrated, scheduler, peak
+	How           string                 `protobuf:"bytes,4,opt,name=how,proto3" json:"how,omitempty"` // scheduler or peak
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
