@@ -15,7 +15,7 @@ import (
 // makes room.
 func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
 	c := start(t, cluster.Options{Chunkds: 3, ChunkdArgs: []string{"--capacity", "192MiB"}}) // 2+1
-	const size = 384 << 20 // all that the devices hold, reserve and overhead included
+	const size = 384 << 20                                                                   // all that the devices hold, reserve and overhead included
 	create(t, c, "a", size/4096)
 	create(t, c, "b", 4096)
 	vol := open(t, c, "a", client.OpenOptions{Write: true})
