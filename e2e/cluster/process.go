@@ -35,6 +35,7 @@ type Process struct {
 	ended    chan struct{} // guarded by mu; closed when cmd has ended
 	err      error         // written before ended is closed: how it ended
 	expected bool          // guarded by mu: its end was asked for
+	logged   int64         // guarded by mu: the log's length, in bytes, when the present run began
 	more     []string      // guarded by mu: arguments of the present run alone
 }
 
@@ -50,6 +51,10 @@ func (p *Process) start() error {
 		return err
 	}
 	defer log.Close()
+	info, err := log.Stat()
+	if err != nil {
+		return err
+	}
 	cmd := exec.Command(p.binary, append(slices.Clip(p.args), p.more...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if p.stdin != nil {
@@ -63,7 +68,7 @@ func (p *Process) start() error {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	ended := make(chan struct{})
-	p.cmd, p.ended, p.expected = cmd, ended, false
+	p.cmd, p.ended, p.expected, p.logged = cmd, ended, false, info.Size()
 	go func() {
 		p.err = cmd.Wait()
 		close(ended)
@@ -89,12 +94,26 @@ func (p *Process) Kill() error {
 }
 
 // Stop asks the process to end (SIGTERM) and waits. It is an error when it does
-// not end with exit code 0, or not in time.
+// not end with exit code 0, or not in time. One that was just started and had not
+// come as far as to hear signals, nor to say anything, may end by the signal.
 func (p *Process) Stop() error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	return p.waitFor(stopTimeout)
+	err := p.waitFor(stopTimeout)
+	if p.unheard() {
+		return nil
+	}
+	return err
+}
+
+// unheard tells whether SIGTERM ended the process before it had said anything.
+func (p *Process) unheard() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	how, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	info, err := os.Stat(p.log)
+	return ok && how.Signaled() && how.Signal() == syscall.SIGTERM && err == nil && info.Size() == p.logged
 }
 
 // Interrupt asks the process to end as Ctrl-C does (SIGINT), and waits; what it
