@@ -5,7 +5,6 @@ SECONDS ?= 20
 SEEDS   ?= 1000
 IMAGE_TAG = $(shell echo '$(VERSION)' | tr -c 'a-zA-Z0-9_.\n-' -)
 COMPOSE   = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p strake -f deploy/compose/compose.yaml
-FUZZED   = $(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u)
 
 .PHONY: torture test-the-tester build test race lint generate generate-check fuzz sim demo run bench image up down e2e clean help
 
@@ -33,9 +32,7 @@ generate-check: ## fails when the committed protobuf code is stale
 	$(GO) run ./proto/generate -check
 
 fuzz: ## each fuzz target for SECONDS; a failure does not stop the others
-	@failed=0; for dir in $(FUZZED); do \
-	  for f in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$dir/*_test.go); do \
-	    $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(SECONDS)s $$dir || failed=1; done; done; exit $$failed
+	$(GO) run ./internal/tidy/fuzz -seconds $(SECONDS)
 
 sim: ## the seeded cluster: SEEDS=n [FIRST=seed], or SEED=n for one
 	$(GO) test ./e2e/sim -run TestSeeds -count=1 -v -args -seeds=$(if $(SEED),1,$(SEEDS)) -first=$(if $(SEED),$(SEED),$(or $(FIRST),1))

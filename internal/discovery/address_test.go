@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"strake/internal/errs"
@@ -46,14 +47,29 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// A key of the directory is one that strake writes, or it is left out; so every
+// cell that is listed can be asked for.
 func FuzzDirectory(f *testing.F) {
 	f.Add("a/meta/m:1", "{}")
+	f.Add("a/meta/m", "{}")
 	f.Add("a/id", "00000000000000ff")
+	f.Add("a/id", "fffffffffffffffff")
+	f.Add("a/founders", "m:1")
+	f.Add("A b/id", "00000000000000ff")
 	f.Fuzz(func(t *testing.T, key, value string) {
 		byName := map[string]*Cell{}
 		note(byName, key, value)
-		if len(byName) != 1 {
-			t.Fatalf("%q made %d cells", key, len(byName))
+		for name, c := range byName {
+			written := []string{idOf(name), foundersOf(name)}
+			for _, server := range c.Addresses {
+				written = []string{endpointsOf(name) + "/" + server}
+			}
+			if c.Name != name || !slices.Contains(written, prefix+key) || c.ID != 0 && formatID(c.ID) != value {
+				t.Fatalf("%q, %q gave %+v", key, value, c)
+			}
+			if _, err := Parse(Address{Hosts: []string{"e:1"}}.Of(name).String()); err != nil {
+				t.Fatalf("%q: nobody can ask for cell %q: %v", key, name, err)
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"strake/internal/errs"
+	"strake/internal/layout"
 )
 
 // maxKeys bounds what one look at the directory reads.
@@ -58,15 +60,31 @@ func Cells(ctx context.Context, a Address) ([]Cell, error) {
 // note adds one key to the directory; keys that mean nothing are left out.
 func note(byName map[string]*Cell, key, value string) {
 	name, field, _ := strings.Cut(key, "/")
+	address, isServer := strings.CutPrefix(field, "meta/")
+	if at, ok := hostPort(address); isServer && (!ok || at != address) {
+		return
+	}
+	if layout.CheckName("cell", name) != nil || !isServer && field != "id" && field != "founders" {
+		return
+	}
 	c := byName[name]
 	if c == nil {
 		c = &Cell{Name: name}
 		byName[name] = c
 	}
-	if addr, ok := strings.CutPrefix(field, "meta/"); ok {
-		c.Addresses = append(c.Addresses, addr)
+	if isServer {
+		c.Addresses = append(c.Addresses, address)
 	}
-	if field == "id" {
-		c.ID, _ = strconv.ParseUint(value, 16, 64)
+	if id, ok := parseID(value); ok && field == "id" {
+		c.ID = id
 	}
+}
+
+// formatID writes a cell's id as etcd keeps it: 16 hexadecimal digits.
+func formatID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// parseID reads what formatID wrote, and nothing else.
+func parseID(s string) (id uint64, ok bool) {
+	id, err := strconv.ParseUint(s, 16, 64)
+	return id, err == nil && formatID(id) == s
 }

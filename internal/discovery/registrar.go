@@ -141,7 +141,7 @@ func (r *Registrar) claim(ctx context.Context, client *clientv3.Client) (claimed
 	if id == 0 {
 		return false, nil
 	}
-	key, mine := idOf(r.cell), fmt.Sprintf("%016x", id)
+	key, mine := idOf(r.cell), formatID(id)
 	taken, err := once(ctx, client, key, mine)
 	if err != nil {
 		return false, failed(err, "write the cell's id into etcd")
