@@ -48,6 +48,7 @@ func (c *conn) store(r *request) error {
 	if r.Payload > r.dev.Sched.Quantum(true) {
 		r.unit.Turns = r.turns.begin(c, r)
 		err = r.dev.Store.Append(r.unit)
+		r.turns.end()
 	} else {
 		err = r.turn(c.srv.ctx, r.tag(true, r.Payload), r.storeWork)
 	}

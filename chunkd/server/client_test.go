@@ -85,14 +85,20 @@ func (c *cluster) dial(t testing.TB) *peer {
 func (c *cluster) connect(t testing.TB) *peer {
 	t.Helper()
 	p := c.dial(t)
+	p.hello()
+	return p
+}
+
+// hello asks for a handle, which later requests carry.
+func (p *peer) hello() {
+	p.t.Helper()
 	body := frame.HelloBody{Cell: testCell, Volume: 7}
 	rep, meta, _ := p.call(frame.Request{Kind: frame.Hello}, body.AppendTo(nil), nil)
 	h, err := frame.DecodeHelloReply(meta)
 	if rep.Status != errs.OK || err != nil || h.Server != 3 {
-		t.Fatalf("hello: %v %+v (%v)", rep.Status, h, err)
+		p.t.Fatalf("hello: %v %+v (%v)", rep.Status, h, err)
 	}
 	p.handle = h.Handle
-	return p
 }
 
 // encode gives a whole request; it sets id and token unless they are set.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -94,22 +95,12 @@ func (f *fakeStore) Create(spec store.ShardSpec) error {
 	return nil
 }
 
-// Append takes a large unit's turns as the store does, and hangs in the first.
+// Append hangs in a large unit's first piece.
 func (f *fakeStore) Append(a store.Append) error {
 	if a.Turns == nil {
 		f.hold(f.holdAppend)
-	} else {
-		for at := 0; at < len(a.Payload); at += a.Turns.Piece() {
-			err := a.Turns.Turn(min(a.Turns.Piece(), len(a.Payload)-at), func() error {
-				if at == 0 {
-					f.hold(f.holdAppend)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
+	} else if err := f.takeTurns(a.Turns, len(a.Payload)); err != nil {
+		return err
 	}
 	return f.with(a.Ref, func(s *fakeShard) error {
 		h, _, err := stripe.Decode(a.Header)
@@ -127,6 +118,22 @@ func (f *fakeStore) Append(a store.Append) error {
 		s.seqs = append(s.seqs, h.Seq)
 		return nil
 	})
+}
+
+// takeTurns takes a large unit's turns as the store does: none is under way any
+// more when it returns.
+func (f *fakeStore) takeTurns(turns store.Turns, n int) (err error) {
+	for at := 0; at < n && err == nil; {
+		first, piece := at == 0, min(turns.Piece(), n-at)
+		err = turns.Turn(piece, func() error {
+			if first {
+				f.hold(f.holdAppend)
+			}
+			return nil
+		})
+		at += piece
+	}
+	return errors.Join(err, turns.Wait())
 }
 
 func (f *fakeStore) Sync(_ layout.Epoch, incarnation layout.Incarnation, shards []frame.ShardRef) error {

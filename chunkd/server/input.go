@@ -99,16 +99,20 @@ func (in *input) makeRoom(n int) {
 // fill reads once, up to the buffer's offset end. It may give the pooled buffer
 // back instead, and read nothing.
 func (in *input) fill(end int) error {
-	n, err := in.read(in.buf()[in.w:end])
+	limit := in.idle
+	if in.big != nil && in.w == in.r {
+		limit = min(linger, limit)
+	}
+	n, err := in.read(in.buf()[in.w:end], limit)
 	if in.w += n; n > 0 {
 		return nil
 	}
 	return in.verdict(err)
 }
 
-// read reads once and takes the time of receipt.
-func (in *input) read(p []byte) (int, error) {
-	in.arm()
+// read reads once, waits at most for limit, and takes the time of receipt.
+func (in *input) read(p []byte, limit time.Duration) (int, error) {
+	in.arm(limit)
 	n, err := in.nc.Read(p)
 	in.received = time.Now()
 	return n, err
@@ -132,17 +136,16 @@ func (in *input) verdict(err error) error {
 	return errIdle
 }
 
-// arm sets the deadline of the next read; it moves seldom, because that costs.
-func (in *input) arm() {
-	limit := in.idle
-	if in.big != nil && in.w == in.r {
-		limit = min(linger, limit)
-	}
-	if left := in.deadline.Sub(in.received); left < limit/2 || left > limit {
-		in.deadline = in.received.Add(limit)
+// arm sets the deadline of the next read; it moves seldom, because that costs. It
+// counts from now: since the last read this goroutine may have waited long for
+// something else, at the device's gate above all, which is not the peer's silence.
+func (in *input) arm(limit time.Duration) {
+	now := time.Now()
+	if left := in.deadline.Sub(now); left < limit/2 || left > limit {
+		in.deadline = now.Add(limit)
 		in.nc.SetReadDeadline(in.deadline)
 		if in.stopping.Load() {
-			in.nc.SetReadDeadline(in.received)
+			in.nc.SetReadDeadline(now)
 		}
 	}
 }
@@ -160,7 +163,7 @@ func (in *input) readFull(p []byte, grown func(p []byte)) error {
 	in.consume(n)
 	grown(p[:n])
 	for n < len(p) {
-		m, err := in.read(p[n:min(len(p), n+receiveStep)])
+		m, err := in.read(p[n:min(len(p), n+receiveStep)], in.idle)
 		n += m
 		grown(p[:n])
 		if m == 0 && err != nil {

@@ -221,22 +221,6 @@ func TestConnectionsAreBounded(t *testing.T) {
 	c.connect(t)
 }
 
-func TestQuietConnectionsHoldNothingAndEnd(t *testing.T) {
-	c := start(t, Limits{Idle: 20 * time.Millisecond})
-	shard(t, c.store, ref(9, 0), 4<<20)
-	p := c.connect(t)
-	var all []byte
-	for range 20 { // more than the small buffer holds
-		all = append(all, p.encode(frame.Request{Kind: frame.Read}, readMeta(ref(9, 0), frame.ReadRange{Length: 4096}), nil)...)
-	}
-	p.nc.Write(all)
-	for range 20 {
-		p.receive()
-	}
-	p.closed()
-	waitFor(t, func() bool { return c.Counters.Connections.Load() == 0 })
-}
-
 // TestMemoryIsBoundedAndGivenBack reads more at once than may be in memory.
 func TestMemoryIsBoundedAndGivenBack(t *testing.T) {
 	c := start(t, Limits{Memory: 1})

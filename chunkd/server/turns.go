@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +35,14 @@ func (t *turns) begin(c *conn, r *request) *turns {
 	}
 	t.conn, t.r, t.begun, t.err = c, r, false, nil
 	return t
+}
+
+// end checks that the store let no piece outlive its unit, whose memory is used
+// again from here on.
+func (t *turns) end() {
+	if n := len(t.slots); n > 0 {
+		panic("the store returned from a unit while " + strconv.Itoa(n) + " of its pieces were under way")
+	}
 }
 
 // Piece implements store.Turns.
