@@ -38,7 +38,8 @@ type Recovered struct {
 // that can't be decided because too much is out of reach, and AcceptLoss is set, the
 // log ends where it stands: what stands stays readable, the rest is given up, and
 // the cell keeps on record who did that. Errors: ErrLeaseHeld when somebody writes
-// it; ErrUndecided and ErrUnavailable, which name the servers that must come back;
+// it; ErrUndecided and ErrUnavailable, which name the servers that must come back
+// (with AcceptLoss too, where what an earlier recovery decided is out of reach);
 // ErrInvalidArgument when more would be lost than was accepted, which names the seq.
 func (c *Cell) RecoverVolume(ctx context.Context, name string, o RecoverOptions) (Recovered, error) {
 	op := "recover volume " + name

@@ -34,16 +34,20 @@ func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layo
 
 // recoveryInput sorts a volume's segments: what is sealed, and what must be asked.
 func recoveryInput(granted *pb.AcquireLeaseReply) (in recovery.Input, unsealed []*segment) {
-	// Segments that the newest root covers are not listed: the log stands up to there.
-	in.LastCut = layout.Seq(max(granted.LastSeq, granted.Open.GetRoot().GetCovers()))
+	// Segments that the newest root covers are not listed, nor are an origin's here.
+	in.Covers = layout.Seq(granted.Open.GetRoot().GetCovers())
+	for _, a := range granted.Open.Ancestors {
+		in.Covers = max(in.Covers, layout.Seq(a.Limit))
+	}
+	in.LastCut = max(layout.Seq(granted.LastSeq), in.Covers)
 	for _, p := range granted.Open.Segments {
 		s := segmentFromPB(p)
 		switch {
 		case s.isMap:
 		case !s.sealed:
 			unsealed = append(unsealed, s)
-		case s.last > in.LastCut:
-			in.Sealed = append(in.Sealed, recovery.Interval{First: layout.Seq(p.Seal.FirstSeq), Last: s.last})
+		default:
+			in.Sealed = append(in.Sealed, recovery.Sealed{First: layout.Seq(p.Seal.FirstSeq), Last: s.last, Count: p.Seal.Count})
 		}
 	}
 	return in, unsealed

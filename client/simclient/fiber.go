@@ -39,6 +39,7 @@ func (p *Pool) take() *coroutine {
 			f := c.runs
 			f.work(f)
 			f.over = true
+			f.work, c.runs = nil, nil // an idle coroutine keeps nothing of its last run
 			if f.dead {
 				return // it may be unwinding: its coroutine ends with it
 			}

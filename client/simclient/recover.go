@@ -26,15 +26,15 @@ type lease struct {
 // recover ends the epochs of older writers: fence, decide, copy the tail, and
 // record the cut with all seals in one entry. It gives the log's last seq.
 func (l lease) recover(f *Fiber, g *Granted) (layout.Seq, error) {
-	in := recovery.Input{LastCut: max(g.LastSeq, g.Open.Root.Covers)}
+	in := recovery.Input{LastCut: max(g.LastSeq, g.Open.Root.Covers), Covers: g.Open.Root.Covers}
 	var unsealed []*Segment
 	for _, s := range g.Open.Segments {
 		switch {
 		case s.Map:
 		case s.Seal == nil:
 			unsealed = append(unsealed, s)
-		case s.Seal.Last > in.LastCut:
-			in.Sealed = append(in.Sealed, recovery.Interval{First: s.Seal.First, Last: s.Seal.Last})
+		default:
+			in.Sealed = append(in.Sealed, recovery.Sealed{First: s.Seal.First, Last: s.Seal.Last, Count: s.Seal.Count})
 		}
 	}
 	plan, err := l.decide(f, in, unsealed)

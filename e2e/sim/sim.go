@@ -93,17 +93,24 @@ type Sim struct {
 }
 
 // Run runs one seed.
-func (b *Bench) Run(o Options) (r Result) {
+func (b *Bench) Run(o Options) Result { return b.newSim(o).play() }
+
+func (b *Bench) newSim(o Options) *Sim {
 	if o.Ops == 0 {
 		o.Ops = 300
 	}
 	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, servers: map[layout.ServerID]*chunkServer{},
 		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, beyonds: map[layout.SegmentID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
 	s.log.trace = o.Trace
+	return s
+}
+
+// play plays the run to its end.
+func (s *Sim) play() (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.Err = fmt.Errorf("panic: %v", p)
-			if o.Trace != nil {
+			if s.log.trace != nil {
 				panic(p)
 			}
 		}
@@ -132,6 +139,7 @@ func (s *Sim) close() {
 		for _, j := range c.janitors {
 			j.Kill()
 		}
+		c.fibers.Kill()
 	}
 	s.meta.stepDown()
 }

@@ -43,13 +43,22 @@ type Segment struct {
 	Shards   []Shard // k+m
 }
 
-// Interval is a run of seqs, both ends included.
-type Interval struct{ First, Last layout.Seq }
+// Sealed is a sealed data segment: how many stripes of which seqs, both ends included.
+type Sealed struct {
+	First, Last layout.Seq
+	Count       uint32 // Last-First+1: all of them
+}
+
+// holds tells whether the segment holds a seq for sure.
+func (s Sealed) holds(seq layout.Seq) bool {
+	return s.First <= seq && seq <= s.Last && s.Last-s.First+1 == layout.Seq(s.Count)
+}
 
 // Input is all that a decision depends on.
 type Input struct {
-	LastCut  layout.Seq // the log stands up to here: the cut of the last closed epoch
-	Sealed   []Interval // seqs above LastCut that sealed segments hold, any order
+	LastCut  layout.Seq // the log stands up to here: the cut of the last closed epoch, or what the newest root covers
+	Covers   layout.Seq // what may lie in segments that are listed nowhere here; at most LastCut
+	Sealed   []Sealed   // data segments that hold seqs above Covers, any order
 	Flushed  layout.Seq // highest flushed seq known from elsewhere (sealed segments' headers), else 0
 	Segments []Segment  // every unsealed data segment of older epochs, empty ones too
 	// Accept is set when people give up whatever can't be decided above this seq.

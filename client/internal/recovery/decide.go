@@ -60,20 +60,23 @@ func (b Blocker) String() string {
 
 // Decide tells what stands (design §6.3 to 6.6). Errors: Unavailable when fewer
 // than k shards of a segment answered, Undecided when the first seq that does
-// not stand may yet stand, Corrupt when two headers of a copy contradict each
-// other or a flushed stripe fell. With an error the plan holds only Blocked.
+// not stand may yet stand or one that is known to stand may be out of reach,
+// Corrupt when two headers of a copy contradict each other or a flushed stripe fell.
+// With an error the plan holds only Blocked.
 //
 // With Input.Accept the log ends at the last seq that stands, whatever is undecided
-// above it. Error: InvalidArgument when that is lower than what was accepted.
+// above it. What a cut, a root or a seal vouches for can't be given up, as nothing
+// could tell where in the log it is missing. Error: InvalidArgument when the log
+// ends lower than what was accepted.
 func Decide(in Input) (Plan, error) {
-	if in.Accept != nil {
-		return decideWithLoss(in)
-	}
-	if blocked := unanswered(in.Segments); len(blocked) > 0 {
-		return refuse(errs.Unavailable, blocked, "too few shards answered")
-	}
-	if blocked := blind(in.Segments); len(blocked) > 0 {
-		return refuse(errs.Undecided, blocked, "a stripe may lie unseen")
+	away := append(unanswered(in.Segments), blind(in.Segments)...)
+	if in.Accept == nil {
+		if blocked := unanswered(in.Segments); len(blocked) > 0 {
+			return refuse(errs.Unavailable, blocked, "too few shards answered")
+		}
+		if len(away) > 0 {
+			return refuse(errs.Undecided, away, "a stripe may lie unseen")
+		}
 	}
 	l := newLog(in)
 	for i := range in.Segments {
@@ -81,27 +84,33 @@ func Decide(in Input) (Plan, error) {
 			return Plan{}, err
 		}
 	}
-	cut, blocked := l.end()
-	if len(blocked) > 0 {
-		return refuse(errs.Undecided, blocked, "seq %d may stand or fall", cut+1)
+	must := l.flushed
+	if in.Accept != nil {
+		must = l.decided
 	}
-	if l.flushed > cut {
+	if seq, blocked := l.unsure(must); seq != 0 {
+		return refuse(errs.Undecided, blocked, "seq %d is known to stand, and only shards that can't tell may have it", seq)
+	}
+	cut, blocked := l.end()
+	switch {
+	case cut < l.decided && len(away) > 0:
+		return refuse(errs.Undecided, away, "the log stands up to seq %d, and seq %d is out of reach", l.decided, cut+1)
+	case cut < l.decided:
+		return Plan{}, errs.New(errs.Corrupt, "recover volume", "the log stands up to seq %d, and seq %d is nowhere: more is lost than the parity covers", l.decided, cut+1)
+	case in.Accept != nil:
+		return l.planWithLoss(cut)
+	case len(blocked) > 0:
+		return refuse(errs.Undecided, blocked, "seq %d may stand or fall", cut+1)
+	case l.flushed > cut:
 		return Plan{}, errs.New(errs.Corrupt, "recover volume", "the log ends at seq %d, and seq %d was flushed: more is lost than the parity covers", cut, l.flushed)
 	}
 	return Plan{Cut: cut, Flushed: l.flushed, Seals: l.seals(cut, l.sealed), Tail: l.tail(cut)}, nil
 }
 
-// decideWithLoss takes what stands, in order, and gives up the rest.
-func decideWithLoss(in Input) (Plan, error) {
-	l := newLog(in)
-	for i := range in.Segments {
-		if err := l.read(&in.Segments[i]); err != nil {
-			return Plan{}, err
-		}
-	}
-	cut, _ := l.end()
-	if cut < *in.Accept {
-		return Plan{}, errs.New(errs.InvalidArgument, "recover volume", "the log stands up to seq %d, more would be lost than what follows seq %d", cut, *in.Accept).
+// planWithLoss takes what stands, in order, and gives up the rest.
+func (l *log) planWithLoss(cut layout.Seq) (Plan, error) {
+	if cut < *l.in.Accept {
+		return Plan{}, errs.New(errs.InvalidArgument, "recover volume", "the log stands up to seq %d, more would be lost than what follows seq %d", cut, *l.in.Accept).
 			WithHint("bring servers back, or accept the loss after seq %d", cut)
 	}
 	l.flushed = min(l.flushed, cut)

@@ -24,8 +24,15 @@
 //	R7  What some header calls flushed must stand; a log that ends before is an
 //	    error, not a shorter log.
 //	R8  A segment's seal ends before the first copy that some participant may lack,
-//	    which a flushed seq's latest copy never is. What the seal leaves out is copied with the tail, so
-//	    that every list is whole on k+m shards, and a loss of m leaves it readable.
+//	    and, if a shard gave no list, before the first that isn't known to be flushed
+//	    there: what comes before such a copy need not be seen. What the seal leaves out
+//	    is copied with the tail, so that every list is whole on k+m shards, and a loss of
+//	    m leaves it readable.
+//	R9  What was decided before stands: seqs up to the last cut, those that the newest
+//	    root covers, those below a live seal or that a header calls flushed. If of one of
+//	    them only shards that can't tell may have the copy that counts, the log is
+//	    undecided; with the newest root that is the newest copy, as the map names no
+//	    other. If one is nowhere, that is an error.
 //
 // R1 to R5 are design §6.3 to 6.6, each found necessary by the model there; the
 // tests run the same rules, and show what each one prevents.

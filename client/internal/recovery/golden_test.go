@@ -13,9 +13,9 @@ import (
 	"strake/proto/stripe"
 )
 
-// TestHistories runs the scripts in testdata. `decide cut=N` lists answers:
+// TestHistories runs the scripts in testdata. `decide cut=N covers=N` lists answers:
 //
-//	sealed 4-9                  seqs in sealed segments
+//	sealed 4-9[/COUNT]          a sealed segment: of seqs 4 to 9, all or so many
 //	segment 7 2+1               opens a segment; then one line for each shard:
 //	shard SERVER listed 1 2n 3x  it has 1 and 2, of 3 it can't tell; 2 is a
 //	                            narrow stripe (data shard seq mod k), 1 a full one
@@ -52,12 +52,16 @@ func parse(t *testing.T, d *datadriven.TestData) (in recovery.Input) {
 		d.ScanArgs(t, "cut", &cut)
 		in.LastCut = layout.Seq(cut)
 	}
+	if d.HasArg("covers") {
+		var covers uint64
+		d.ScanArgs(t, "covers", &covers)
+		in.Covers = layout.Seq(covers)
+	}
 	for _, line := range strings.Split(d.Input, "\n") {
 		f := strings.Fields(line)
 		switch f[0] {
 		case "sealed":
-			first, last, _ := strings.Cut(f[1], "-")
-			in.Sealed = append(in.Sealed, recovery.Interval{First: seqOf(t, first), Last: seqOf(t, last)})
+			in.Sealed = append(in.Sealed, sealedOf(t, f[1]))
 		case "segment":
 			s := recovery.Segment{ID: layout.SegmentID(seqOf(t, f[1]))}
 			if _, err := fmt.Sscanf(f[2], "%d+%d", &s.Geometry.K, &s.Geometry.M); err != nil {
@@ -70,6 +74,17 @@ func parse(t *testing.T, d *datadriven.TestData) (in recovery.Input) {
 		}
 	}
 	return in
+}
+
+func sealedOf(t *testing.T, f string) recovery.Sealed {
+	f, count, some := strings.Cut(f, "/")
+	first, last, _ := strings.Cut(f, "-")
+	s := recovery.Sealed{First: seqOf(t, first), Last: seqOf(t, last)}
+	s.Count = uint32(s.Last - s.First + 1)
+	if some {
+		s.Count = uint32(seqOf(t, count))
+	}
+	return s
 }
 
 func shardOf(t *testing.T, s *recovery.Segment, f []string) recovery.Shard {

@@ -12,20 +12,22 @@ import (
 // log is all that is known of a volume's unsealed stripes.
 type log struct {
 	in       Input
-	flushed  layout.Seq
+	decided  layout.Seq  // a cut, a root or a seal vouches for the log up to here
+	flushed  layout.Seq  // it must stand up to here; at least decided
 	segments [][]*copyOf // by input segment, ascending by seq
 	bySeq    map[layout.Seq][]*copyOf
 }
 
-// newLog sorts the sealed intervals. They are of live seals, which hold nothing
-// that isn't flushed.
+// newLog sorts the sealed segments. Those above LastCut are of live seals, which hold
+// nothing that isn't flushed.
 func newLog(in Input) *log {
-	l := &log{in: in, flushed: max(in.Flushed, in.LastCut), bySeq: map[layout.Seq][]*copyOf{}}
+	l := &log{in: in, decided: in.LastCut, bySeq: map[layout.Seq][]*copyOf{}}
 	l.in.Sealed = slices.Clone(in.Sealed)
-	slices.SortFunc(l.in.Sealed, func(a, b Interval) int { return cmp.Compare(a.First, b.First) })
+	slices.SortFunc(l.in.Sealed, func(a, b Sealed) int { return cmp.Compare(a.First, b.First) })
 	for _, s := range in.Sealed {
-		l.flushed = max(l.flushed, s.Last)
+		l.decided = max(l.decided, s.Last)
 	}
+	l.flushed = max(in.Flushed, l.decided)
 	return l
 }
 
@@ -54,7 +56,7 @@ func (l *log) read(s *Segment) error {
 // end finds the log's last seq (R3, R4). blocked is not empty when the seq
 // after it is undecided.
 func (l *log) end() (cut layout.Seq, blocked []Blocker) {
-	cut = l.in.LastCut
+	cut = l.in.Covers
 	sealed := l.in.Sealed
 	for {
 		seq := cut + 1
@@ -87,6 +89,24 @@ func (l *log) behind(seq layout.Seq) (next layout.Seq) {
 	return next
 }
 
+// unsure finds the first seq up to a given one, which is known to stand, of which only
+// shards that can't tell may have the copy that counts (R9). 0: there is none.
+func (l *log) unsure(upTo layout.Seq) (first layout.Seq, blocked []Blocker) {
+	for seq := range l.bySeq { // the least is looked for: the order does not matter
+		if seq > upTo || first != 0 && seq > first || l.in.holds(seq) {
+			continue
+		}
+		ok, b := l.seqStands(seq)
+		if c := l.newest(seq); seq <= l.in.Covers && c != nil { // the map names this copy, and no other
+			ok, b = c.verdict == stands, c.blocked
+		}
+		if !ok && len(b) > 0 {
+			first, blocked = seq, b
+		}
+	}
+	return first, blocked
+}
+
 func (l *log) seqStands(seq layout.Seq) (ok bool, blocked []Blocker) {
 	for _, c := range l.bySeq[seq] {
 		switch c.verdict {
@@ -99,11 +119,26 @@ func (l *log) seqStands(seq layout.Seq) (ok bool, blocked []Blocker) {
 	return false, blocked
 }
 
-// whole tells whether every participant has a standing copy for sure, or had it
-// when the writer called it flushed. That is said of a seq's latest copy: older ones
-// were left behind, as they were.
+// whole tells whether a seal may hold a standing copy: every participant has it for
+// sure and nothing unseen lies before it, or it was all there when the writer called
+// it flushed. That is said of a seq's newest copy: older ones were left behind, as
+// they were.
 func (l *log) whole(c *copyOf) bool {
-	return c.have == c.header.Participants() || c.seq <= l.flushed && c == l.latest(c.seq)
+	if c.seq <= l.flushed && c == l.newest(c.seq) && !l.in.holds(c.seq) {
+		return true
+	}
+	return c.have == c.header.Participants() && c.seg.shards(func(sh *Shard) bool { return sh.State != Listed }) == 0
+}
+
+// newest is the copy of a seq in the segment that was made last, of those that did
+// not fall: it may be the one that was flushed.
+func (l *log) newest(seq layout.Seq) (last *copyOf) {
+	for _, c := range l.bySeq[seq] {
+		if c.verdict != falls && (last == nil || c.seg.ID > last.seg.ID) {
+			last = c
+		}
+	}
+	return last
 }
 
 // latest is the standing copy of a seq that replay maps; nil: none stands.
@@ -173,13 +208,12 @@ func (l *log) lost(cut layout.Seq) (lost Lost) {
 	return lost
 }
 
-// sealed tells whether a live seal holds a seq.
-func (in *Input) sealed(seq layout.Seq) bool {
-	return slices.ContainsFunc(in.Sealed, func(s Interval) bool { return s.First <= seq && seq <= s.Last })
+// holds tells whether a sealed segment holds a seq for sure.
+func (in *Input) holds(seq layout.Seq) bool {
+	return slices.ContainsFunc(in.Sealed, func(s Sealed) bool { return s.holds(seq) })
 }
 
-// tail lists the stripes of the log that no seal holds: all of them lie above the
-// flushed seq.
+// tail lists the stripes of the log that no seal holds.
 func (l *log) tail(cut layout.Seq) (out []Tail) {
 	held := map[layout.Seq]bool{}
 	for i := range l.segments {
@@ -187,8 +221,8 @@ func (l *log) tail(cut layout.Seq) (out []Tail) {
 			held[c.seq] = true
 		}
 	}
-	for seq := l.in.LastCut + 1; seq <= cut; seq++ {
-		if last := l.latest(seq); last != nil && !held[seq] && !l.in.sealed(seq) {
+	for seq := l.in.Covers + 1; seq <= cut; seq++ {
+		if last := l.latest(seq); last != nil && !held[seq] && !l.in.holds(seq) {
 			out = append(out, Tail{last.header, last.seg.ID, last.have})
 		}
 	}

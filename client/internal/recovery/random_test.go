@@ -62,9 +62,11 @@ func TestWalksKeepThePromises(t *testing.T) {
 }
 
 func TestEachRuleOffGivesACounterexample(t *testing.T) {
-	for _, rule := range []string{"gapcut", "joint", "kfenced", "prefix", "never", "whole"} {
+	// A rule that takes long to miss begins near a seed that does.
+	first := map[string]uint64{"unseen": 189_500}
+	for _, rule := range []string{"gapcut", "joint", "kfenced", "prefix", "never", "whole", "unseen", "decided"} {
 		t.Run(rule, func(t *testing.T) {
-			for seed := uint64(1); seed <= 40000; seed++ {
+			for seed := first[rule] + 1; seed <= first[rule]+40000; seed++ {
 				if _, err := walk(seed, reference(rule), nil); err != nil {
 					t.Logf("seed %d: %v", seed, err)
 					return

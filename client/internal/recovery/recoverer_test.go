@@ -14,7 +14,6 @@ import (
 type recoverer struct {
 	w        *world
 	epoch    layout.Epoch
-	last     layout.Seq
 	segments []*writetest.Segment // unsealed when it took the lease
 	asked    map[layout.ServerID]bool
 	silent   map[layout.ServerID]bool
@@ -29,15 +28,15 @@ type recoverer struct {
 // takeLease deposes whoever is there.
 func (w *world) takeLease() {
 	w.cell.Epoch++
-	r := &recoverer{w: w, epoch: w.cell.Epoch, last: w.floor, asked: map[layout.ServerID]bool{}, silent: map[layout.ServerID]bool{}}
-	r.input.LastCut = w.floor
+	r := &recoverer{w: w, epoch: w.cell.Epoch, asked: map[layout.ServerID]bool{}, silent: map[layout.ServerID]bool{}}
+	r.input.LastCut, r.input.Covers = max(w.floor, w.root.covers), w.root.covers
 	for _, id := range w.cell.Order {
 		switch s := w.cell.Segments[id]; {
 		case s.Seal == nil:
 			r.segments = append(r.segments, s)
 			r.input.Segments = append(r.input.Segments, recovery.Segment{ID: id, Geometry: s.Geometry, Shards: silentShards(s)})
-		case s.Seal.Last > w.floor:
-			r.input.Sealed = append(r.input.Sealed, w.sealedSeqs(s)...)
+		case s.Seal.Last > w.root.covers:
+			r.input.Sealed = append(r.input.Sealed, recovery.Sealed{First: s.Seal.First, Last: s.Seal.Last, Count: s.Seal.Count})
 		}
 	}
 	w.log("W%d takes the lease", r.epoch)
@@ -47,16 +46,6 @@ func (w *world) takeLease() {
 func silentShards(s *writetest.Segment) (out []recovery.Shard) {
 	for _, sh := range s.Shards {
 		out = append(out, recovery.Shard{Server: sh.Server, Device: sh.Device})
-	}
-	return out
-}
-
-// sealedSeqs is exactly what a sealed segment holds above the last cut.
-func (w *world) sealedSeqs(s *writetest.Segment) (out []recovery.Interval) {
-	for _, h := range w.headersOf(s) {
-		if h.Seq > w.floor && h.Seq <= s.Seal.Last {
-			out = append(out, recovery.Interval{First: h.Seq, Last: h.Seq})
-		}
 	}
 	return out
 }
@@ -198,12 +187,19 @@ func (r *recoverer) close() {
 			}
 		}
 	}
-	if r.plan.Cut < w.floor {
-		r.fault = fmt.Errorf("P2/P4: the log was closed at %d, now at %d", w.floor, r.plan.Cut)
+	if r.plan.Cut < max(w.floor, w.root.covers) {
+		r.fault = fmt.Errorf("P2/P4: the log was closed at %d and the root covers %d; now it is closed at %d", w.floor, w.root.covers, r.plan.Cut)
 	}
-	w.floor = r.plan.Cut
+	w.floor, w.ended = r.plan.Cut, r.epoch
 	w.cuts = append(w.cuts, recovery.Cut{Before: r.epoch, Seq: w.floor})
 	w.log("W%d closes the epoch at %d", r.epoch, w.floor)
+	r.over, w.rec = true, nil
+	w.closed++
+	w.done = append(w.done, r)
+	if w.r.IntN(6) == 0 { // its tail stays unsealed
+		w.log("W%d dies", r.epoch)
+		return
+	}
 	for _, s := range r.tail { // its own segment, all synced: a live seal
 		seal := stripe.NewSeal(s.ID, s.Geometry)
 		for seq := layout.Seq(1); seq <= w.floor; seq++ {
@@ -215,12 +211,8 @@ func (r *recoverer) close() {
 		}
 		s.Seal = &seal
 	}
-	r.over = true
-	w.closed++
 	if r.fault == nil {
 		r.fault = w.contents()
 	}
 	w.write(r.epoch, w.floor)
-	w.rec = nil
-	w.done = append(w.done, r)
 }

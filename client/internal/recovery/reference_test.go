@@ -14,8 +14,8 @@ func reference(off string) decider {
 		if off == "never" {
 			in = torn(in)
 		}
-		r := &ref{in: in, off: off, stands: map[layout.Seq]bool{}, fell: map[layout.Seq]bool{}, stuck: map[layout.Seq]bool{}}
-		for q := layout.Seq(1); q <= in.LastCut; q++ {
+		r := &ref{in: in, off: off, stands: map[layout.Seq]bool{}, fell: map[layout.Seq]bool{}, stuck: map[layout.Seq]bool{}, found: map[layout.Seq][]found{}}
+		for q := layout.Seq(1); q <= in.Covers || off == "decided" && q <= in.LastCut; q++ {
 			r.stands[q] = true
 		}
 		for _, s := range in.Sealed {
@@ -61,6 +61,12 @@ type ref struct {
 	stands, fell, stuck map[layout.Seq]bool
 	lists               [][]*stripe.Header // what counts, by segment
 	top, flushed        layout.Seq
+	found               map[layout.Seq][]found // in the order of segments
+}
+
+type found struct {
+	segment layout.SegmentID
+	verdict byte
 }
 
 // tooFew: more than m shards didn't give a list.
@@ -86,6 +92,7 @@ func (r *ref) segment(s recovery.Segment) {
 		if whole != 's' && v != 'f' && r.off != "prefix" {
 			v = whole
 		}
+		r.found[q] = append(r.found[q], found{s.ID, v})
 		switch v {
 		case 's':
 			r.stands[q] = true
@@ -152,9 +159,53 @@ func find(sh recovery.Shard, q layout.Seq) (recovery.Stripe, bool) {
 	return recovery.Stripe{}, false
 }
 
-func (r *ref) plan() (recovery.Plan, error) {
+// sealed tells whether a sealed segment holds a seq for sure.
+func (r *ref) sealed(q layout.Seq) bool {
 	for _, s := range r.in.Sealed {
-		r.top = max(r.top, s.Last)
+		if s.First <= q && q <= s.Last && int(s.Count) == int(s.Last-s.First)+1 {
+			return true
+		}
+	}
+	return false
+}
+
+// newest is the segment of the last copy that did not fall, and what it is.
+func (r *ref) newest(q layout.Seq) (last found) {
+	for _, f := range r.found[q] {
+		if f.verdict != 'f' {
+			last = f
+		}
+	}
+	return last
+}
+
+// lost tells whether a seq that is known to stand is out of reach.
+func (r *ref) lost(q layout.Seq) bool {
+	switch {
+	case r.sealed(q):
+		return false
+	case q <= r.in.Covers:
+		return r.newest(q).verdict == 'u'
+	}
+	stuck := false
+	for _, f := range r.found[q] {
+		if f.verdict == 's' {
+			return false
+		}
+		stuck = stuck || f.verdict == 'u'
+	}
+	return stuck
+}
+
+func (r *ref) plan() (recovery.Plan, error) {
+	r.flushed = max(r.flushed, r.in.LastCut)
+	for _, s := range r.in.Sealed {
+		r.top, r.flushed = max(r.top, s.Last), max(r.flushed, s.Last)
+	}
+	for q := layout.Seq(1); q <= r.flushed && r.off != "decided"; q++ {
+		if r.lost(q) || q <= r.in.LastCut && !r.stands[q] {
+			return recovery.Plan{}, errs.Undecided
+		}
 	}
 	q := r.in.LastCut + 1
 	for ; q <= r.top; q++ {
@@ -173,15 +224,12 @@ func (r *ref) plan() (recovery.Plan, error) {
 }
 
 func (r *ref) finish(cut layout.Seq) recovery.Plan {
-	p := recovery.Plan{Cut: cut, Seals: []stripe.Seal{}, Flushed: max(r.flushed, r.in.LastCut)}
-	for _, s := range r.in.Sealed {
-		p.Flushed = max(p.Flushed, s.Last)
-	}
+	p := recovery.Plan{Cut: cut, Seals: []stripe.Seal{}, Flushed: r.flushed}
 	held := map[layout.Seq]bool{}
 	for i, s := range r.in.Segments {
 		seal, open := stripe.NewSeal(s.ID, s.Geometry), true
 		for _, h := range r.lists[i] {
-			open = open && h.Seq <= cut && (r.off == "whole" || r.have(i, h.Seq) == h.Participants() || h.Seq <= p.Flushed && r.latest(h.Seq).Header == h)
+			open = open && h.Seq <= cut && (r.off == "whole" || r.have(i, h.Seq) == h.Participants() && r.seen(s) || h.Seq <= p.Flushed && r.newest(h.Seq).segment == s.ID && !r.sealed(h.Seq))
 			if open {
 				held[h.Seq] = true
 				seal.Add(h)
@@ -189,17 +237,22 @@ func (r *ref) finish(cut layout.Seq) recovery.Plan {
 		}
 		p.Seals = append(p.Seals, seal)
 	}
-	for _, s := range r.in.Sealed {
-		for q := s.First; q <= s.Last; q++ {
-			held[q] = true
-		}
-	}
-	for q := r.in.LastCut + 1; q <= cut; q++ {
-		if t := r.latest(q); t.Header != nil && !held[q] {
+	for q := r.in.Covers + 1; q <= cut; q++ {
+		if t := r.latest(q); t.Header != nil && !held[q] && !r.sealed(q) {
 			p.Tail = append(p.Tail, t)
 		}
 	}
 	return p
+}
+
+// seen tells whether every shard gave its list.
+func (r *ref) seen(s recovery.Segment) bool {
+	for _, sh := range s.Shards {
+		if sh.State != recovery.Listed && r.off != "unseen" {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *ref) have(i int, q layout.Seq) (m layout.Mask) {

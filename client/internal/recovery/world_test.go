@@ -27,7 +27,9 @@ type world struct {
 	writers []*writetest.Driver // of the epochs that wrote: W1, then each after a recovery
 	rec     *recoverer
 	cuts    []recovery.Cut
-	floor   layout.Seq // the cut of the last closed epoch: what it kept must stay
+	floor   layout.Seq   // the cut of the last closed epoch: what it kept must stay
+	ended   layout.Epoch // the last epoch that was closed
+	root    root
 	bad     map[layout.ServerID]bool
 	rotten  map[layout.ServerID]bool
 	crashes int
@@ -35,6 +37,12 @@ type world struct {
 	ids     uint64
 	log     func(string, ...any)
 	done    []*recoverer // that closed an epoch
+}
+
+// root is the newest map root: it covers a flushed seq and names each stripe's place.
+type root struct {
+	covers layout.Seq
+	places map[layout.Seq]layout.SegmentID
 }
 
 func newWorld(seed uint64, decide decider) *world {
@@ -88,16 +96,33 @@ func (w *world) step() {
 		s.Hung = !s.Hung
 	case x < 74:
 		w.cell.Away = !w.cell.Away
-	case x < 77:
+	case x < 76:
+		w.recordRoot(w.writers[len(w.writers)-1])
+	case x < 78:
 		w.log("W%d gives up on server %d", d.Epoch, s.ID)
 		d.Do(func(c *write.Core) { c.ServerDown(d.Now, s.ID) })
-	case x < 79 && w.cell.Epoch < 4 && d.Core.LastSeq() > 0:
+	case x < 80 && w.cell.Epoch < 4 && d.Core.LastSeq() > 0:
 		w.takeLease()
 	case w.rec != nil:
 		w.rec.step()
 	default:
 		w.cell.Deliver()
 	}
+}
+
+// recordRoot has a writer write its map, unless it was deposed.
+func (w *world) recordRoot(d *writetest.Driver) {
+	if w.cell.Away || d.Epoch != w.cell.Epoch || d.Flushed <= max(w.root.covers, w.floor) {
+		return
+	}
+	if w.root.places == nil {
+		w.root.places = map[layout.Seq]layout.SegmentID{}
+	}
+	for seq := max(d.First, w.root.covers+1); seq <= d.Flushed; seq++ {
+		w.root.places[seq] = d.Stripes[seq-d.First].Header.Segment
+	}
+	w.root.covers = d.Flushed
+	w.log("W%d records a root that covers %d", d.Epoch, d.Flushed)
 }
 
 func (w *world) submit(d *writetest.Driver) {
@@ -137,11 +162,11 @@ func (w *world) check() error {
 			return r.fault
 		}
 	}
-	for i, d := range w.writers {
+	for _, d := range w.writers {
 		if d.Broken != nil {
 			return fmt.Errorf("W%d: %w", d.Epoch, d.Broken)
 		}
-		if last := i == len(w.writers)-1; !last && d.Flushed > w.floor {
+		if d.Epoch < w.ended && d.Flushed > w.floor {
 			return fmt.Errorf("P1/P4: seq %d of epoch %d was flushed, the log ends at %d", d.Flushed, d.Epoch, w.floor)
 		}
 	}
@@ -180,6 +205,21 @@ func (w *world) contents() error {
 	}
 	if layout.Seq(len(log)) < w.floor {
 		return fmt.Errorf("P2: the log has %d stripes, the cut is %d", len(log), w.floor)
+	}
+	return w.mapped()
+}
+
+// mapped checks that what the root names is sealed where it names it.
+func (w *world) mapped() error {
+	for seq, id := range w.root.places {
+		s := w.cell.Segments[id]
+		held := false
+		for _, h := range w.headersOf(s) {
+			held = held || h.Seq == seq && s.Seal != nil && s.Seal.Count > 0 && seq <= s.Seal.Last && w.cell.Readable(s, h)
+		}
+		if !held {
+			return fmt.Errorf("P1: the map names segment %d for seq %d, which its seal does not hold", id, seq)
+		}
 	}
 	return nil
 }
