@@ -318,6 +318,9 @@ func (f *fetcher) decode(g *read.Group) error {
 	if f.whole == nil {
 		f.whole = make([]byte, f.bufs.size())
 	}
+	for _, s := range g.Loans() {
+		f.bufs.readAt(f.whole[s.Offset:][:s.Length], int(s.Offset))
+	}
 	err = g.Decode(coder, f.whole, &bytes)
 	for _, s := range g.Spans() {
 		f.bufs.copyAt(f.whole[s.Offset:][:s.Length], int(s.Offset))

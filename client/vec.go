@@ -42,6 +42,21 @@ func (v vec) copyAt(src []byte, off int) {
 	}
 }
 
+// readAt copies what is at offset off to dst.
+func (v vec) readAt(dst []byte, off int) {
+	for _, p := range v {
+		if len(dst) == 0 {
+			return
+		}
+		if off >= len(p) {
+			off -= len(p)
+			continue
+		}
+		dst = dst[copy(dst, p[off:]):]
+		off = 0
+	}
+}
+
 // zero clears [off, off+n).
 func (v vec) zero(off, n int) {
 	var parts [8][]byte

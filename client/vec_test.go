@@ -13,6 +13,10 @@ func TestPiecesActAsOneBuffer(t *testing.T) {
 			if got := bytes.Join(v.slice(nil, off, n), nil); string(got) != string(whole[off:off+n]) {
 				t.Fatalf("slice %d+%d: %q", off, n, got)
 			}
+			got := make([]byte, n)
+			if v.readAt(got, off); string(got) != string(whole[off:off+n]) {
+				t.Fatalf("read %d+%d: %q", off, n, got)
+			}
 		}
 	}
 	v.copyAt([]byte("abcd"), 2)

@@ -135,6 +135,7 @@ type shell struct {
 	bytes  map[*Request][]byte // of good degraded requests
 	todo   []func() []Action   // decodes and refreshes under way
 	late   bool                // say of some requests that they are late
+	spoil  func(r *Request)    // runs after a good reply; nil: nothing does
 	lates  int
 	sent   int
 	over   bool
@@ -145,7 +146,14 @@ type shell struct {
 func (m *memory) read(t testing.TB, s *shell, from, to int) {
 	t.Helper()
 	s.memory, s.buffer, s.bytes, s.over, s.err = m, make([]byte, (to-from)*layout.BlockSize), map[*Request][]byte{}, false, nil
-	s.carry(t, s.op.Start(1, piecesOf(m.blocks[from:to], 0)))
+	s.run(t, s.op.Start(1, piecesOf(m.blocks[from:to], 0)))
+}
+
+// run goes on until the read has ended.
+func (s *shell) run(t testing.TB, actions []Action) {
+	t.Helper()
+	m := s.memory
+	s.carry(t, actions)
 	for !s.over {
 		switch n := m.r.Intn(len(s.flying) + len(s.todo) + 1); {
 		case n < len(s.flying):
@@ -185,7 +193,11 @@ func (s *shell) reply(t testing.TB, r *Request) {
 	if r.Headers {
 		s.bytes[r] = payload
 	}
-	s.carry(t, s.op.Replied(r.ID, r.Check(meta, bufs, err)))
+	v := r.Check(meta, bufs, err)
+	if s.spoil != nil && v.Err == nil && len(v.Bad) == 0 {
+		s.spoil(r)
+	}
+	s.carry(t, s.op.Replied(r.ID, v))
 }
 
 func (s *shell) carry(t testing.TB, actions []Action) {

@@ -12,18 +12,23 @@ type Coder interface {
 }
 
 // Decode computes the group's runs into the caller's buffer and checks them by
-// the lost unit's checksums. bytes are the replies of Peers, by shard. It
-// changes nothing but the buffer, so that groups can be decoded at once. The
-// error is Corrupt.
+// the lost unit's checksums. bytes are the replies of Peers, by shard; the buffer
+// holds what Loans names. It changes nothing but the buffer, so that groups can be
+// decoded at once. The error is Corrupt.
 func (g *Group) Decode(c Coder, buffer []byte, bytes *[layout.MaxShards][]byte) error {
 	owner := g.group.owner
 	at := 0
 	for i := range g.group.runs {
 		r := &g.group.runs[i]
 		var units [layout.MaxShards][]byte
-		for p := g.group.good; p != 0; p &= p - 1 {
+		for p := g.group.good &^ g.group.lent; p != 0; p &= p - 1 {
 			s, _ := p.Nth(0)
 			units[s] = bytes[s][at : at+r.length]
+		}
+		for j := range g.group.loans {
+			if l := &g.group.loans[j]; g.group.borrowed(l.shard) {
+				units[l.shard] = buffer[l.at[i] : l.at[i]+int64(r.length)]
+			}
 		}
 		out := buffer[r.into : r.into+int64(r.length)]
 		units[owner.Shard] = out

@@ -39,6 +39,10 @@ type group struct {
 	kind  errs.Kind   // Unavailable if anything may come back, else Corrupt
 	mixed bool        // a participant failed in some blocks, not in all
 
+	loans []loan      // of shards that are asked by direct requests
+	lent  layout.Mask // of asked: those whose loan stands
+	proud bool        // borrows no more
+
 	peers    [layout.MaxShards]*Request
 	versions []version        // what right units say they are of; one, but for stale shards
 	headers  []*stripe.Header // once complete: per run
@@ -75,9 +79,10 @@ func (g *Group) String() string {
 // Geometry is the segment's.
 func (g *Group) Geometry() layout.Geometry { return g.group.owner.Geometry }
 
-// Peers are the requests whose bytes Decode wants.
+// Peers are the requests whose bytes Decode wants; what Loans gives is in the
+// caller's buffer.
 func (g *Group) Peers() (peers [layout.MaxShards]*Request) {
-	for p := g.group.good; p != 0; p &= p - 1 {
+	for p := g.group.good &^ g.group.lent; p != 0; p &= p - 1 {
 		s, _ := p.Nth(0)
 		peers[s] = g.group.peers[s]
 	}
@@ -115,9 +120,19 @@ func (o *Op) split(r *Request, runs []run, err error) {
 
 // newGroup makes an empty group for runs like p.
 func (o *Op) newGroup(owner *Request, p run) *group {
-	g := &group{id: len(o.groups), owner: owner, need: p.shape.Data.Count(), kind: errs.Corrupt}
-	g.public = Group{g.id, g}
-	o.groups = append(o.groups, g)
+	n := len(o.groups)
+	if n < cap(o.groups) {
+		o.groups = o.groups[:n+1]
+	} else {
+		o.groups = append(o.groups, nil)
+	}
+	if o.groups[n] == nil {
+		o.groups[n] = &group{}
+	}
+	g := o.groups[n]
+	*g = group{id: n, owner: owner, need: p.shape.Data.Count(), kind: errs.Corrupt,
+		runs: g.runs[:0], why: g.why[:0], loans: g.loans[:0], versions: g.versions[:0]}
+	g.public = Group{n, g}
 	return g
 }
 
@@ -128,6 +143,7 @@ func (o *Op) scatter(g *group, parts []run) {
 	first := len(o.groups)
 	for _, p := range parts {
 		one := o.newGroup(g.owner, p)
+		one.proud = g.proud
 		one.runs = append(one.runs, p)
 		if g.owner.state == failed {
 			one.why, one.kind = append(one.why, g.why[0]), g.kind
@@ -155,12 +171,15 @@ func headerLen(p *run) int {
 	return (&stripe.Header{}).EncodedLen() + 16*blocks + 4*participants*unit
 }
 
-// recruit asks as many participants as are still needed: data shards first.
+// recruit asks as many participants as are still needed: data shards first, and
+// before these those that the caller's own requests ask.
 func (o *Op) recruit(g *group) {
 	r := &g.runs[0]
 	bad := o.know(r.segment).bad
 	free := r.geometry.Participants(r.shape).Without(r.shard) &^ g.asked &^ bad
-	for (g.asked &^ g.gone &^ g.minority()).Count() < g.need {
+	o.borrow(g, free)
+	free &^= g.lent
+	for g.wants() > 0 {
 		s, ok := free.Nth(0)
 		if !ok {
 			o.starve(g)
@@ -202,7 +221,9 @@ func (o *Op) starve(g *group) {
 func (o *Op) dismiss(g *group, set layout.Mask) {
 	for ; set != 0; set &= set - 1 {
 		s, _ := set.Nth(0)
-		o.drop(g.peers[s])
+		if r := g.peers[s]; r != nil {
+			o.drop(r)
+		}
 	}
 }
 
@@ -245,6 +266,15 @@ func (o *Op) spare(g *group, late *Request) {
 	}
 }
 
+// spareBorrowers asks one more for each group that waits for a late request's rows.
+func (o *Op) spareBorrowers(late *Request) {
+	for i := 0; i < len(o.groups) && !o.over; i++ {
+		if g := o.groups[i]; g.borrows(late) {
+			o.spare(g, late)
+		}
+	}
+}
+
 // lose goes on without a participant.
 func (o *Op) lose(g *group, r *Request, err error) {
 	g.gone = g.gone.With(r.Shard)
@@ -262,17 +292,34 @@ func (o *Op) arrive(g *group, r *Request, v *Verdict) {
 		return
 	}
 	at := g.versionOf(v.headers)
-	if at.good = at.good.With(r.Shard); at.good.Count() < g.need {
-		o.recruit(g) // if this one disagrees with others
+	at.good = at.good.With(r.Shard)
+	o.weigh(g, at)
+}
+
+// weigh completes the group if enough participants agree on a version, those that
+// lend counted in: what is decoded from these is checked all the same.
+func (o *Op) weigh(g *group, at *version) {
+	good := at.good | g.paid()
+	if good.Count() < g.need {
+		o.recruit(g) // if the last one disagrees with others
 		return
 	}
-	g.state, g.good, g.headers = complete, at.good, at.headers
+	g.state, g.good, g.headers = complete, at.good|firstOf(good&^at.good, g.need-at.good.Count()), at.headers
 	for p := g.minority(); p != 0; p &= p - 1 {
 		s, _ := p.Nth(0)
-		o.do(Action{Kind: Report, Segment: r.Segment, Shard: s, Reason: errs.Corrupt, Offset: r.runs[0].offset})
+		o.do(Action{Kind: Report, Segment: g.owner.Segment, Shard: s, Reason: errs.Corrupt, Offset: g.runs[0].offset})
 	}
 	o.dismiss(g, g.asked)
 	o.advance(g.owner)
+}
+
+// firstOf gives the first n members of a set.
+func firstOf(m layout.Mask, n int) (first layout.Mask) {
+	for ; n > 0; n-- {
+		s, _ := m.Nth(0)
+		first, m = first.With(s), m.Without(s)
+	}
+	return first
 }
 
 // versionOf finds or adds the version that headers belong to: all headers of one
@@ -290,17 +337,26 @@ func (g *group) versionOf(headers []*stripe.Header) *version {
 	return &g.versions[len(g.versions)-1]
 }
 
-// minority are the participants that disagree with the most.
-func (g *group) minority() (m layout.Mask) {
+// most is the version that the most participants have.
+func (g *group) most() *version {
 	most := 0
 	for i := range g.versions {
 		if g.versions[i].good.Count() > g.versions[most].good.Count() {
 			most = i
 		}
 	}
+	return &g.versions[most]
+}
+
+// minority are the participants that disagree with the most.
+func (g *group) minority() (m layout.Mask) {
+	if len(g.versions) < 2 {
+		return 0
+	}
+	most := g.most()
 	for i := range g.versions {
-		if i != most {
-			m |= g.versions[i].good
+		if at := &g.versions[i]; at != most {
+			m |= at.good
 		}
 	}
 	return m
@@ -363,12 +419,17 @@ func (o *Op) abandonAll(owner *Request) {
 
 // decoded takes in the result of a Decode.
 func (o *Op) decoded(g *group, err error) {
-	if err != nil {
+	switch {
+	case err != nil && g.good&g.lent != 0:
+		o.doubt(g)
+		return
+	case err != nil:
 		o.giveUp(errs.As(err, errs.Corrupt, "read segment %d at %d", g.runs[0].segment, g.runs[0].offset))
 		return
 	}
 	g.state = decodedOK
 	if g.owner.groups--; g.owner.groups == 0 {
 		o.left--
+		o.pay(g.owner)
 	}
 }

@@ -26,7 +26,8 @@ type Op struct {
 	requests []*Request // direct and degraded, by ID
 	groups   []*group   // by ID
 	segments []segment
-	left     int // direct requests whose bytes are not yet right
+	direct   int // how many of requests are direct; they come first
+	left     int // of these, whose bytes are not yet right
 	over     bool
 	actions  []Action
 }
@@ -49,25 +50,23 @@ const (
 // Start plans a read of pieces in a cell (0: not checked).
 func (o *Op) Start(cell layout.CellID, pieces []Piece) []Action {
 	o.cell, o.left, o.over = cell, 0, false
-	o.runs, o.requests, o.segments = o.runs[:0], o.requests[:0], o.segments[:0]
-	clear(o.groups)
-	o.groups = o.groups[:0]
+	o.runs, o.requests, o.segments, o.groups = o.runs[:0], o.requests[:0], o.segments[:0], o.groups[:0]
 	o.begin()
 	for i := range pieces {
 		o.runs = cut(o.runs, &pieces[i])
 	}
 	sortRuns(o.runs)
 	o.plan()
-	o.left = len(o.requests)
-	for _, r := range o.requests[:o.left] {
-		if o.over {
-			break
+	o.direct, o.left = len(o.requests), len(o.requests)
+	for _, r := range o.requests[:o.direct] {
+		if !r.down() {
+			o.ask(r)
 		}
-		if r.runs[0].down.Has(r.Shard) {
+	}
+	for i := 0; i < o.direct && !o.over; i++ {
+		if r := o.requests[i]; r.down() {
 			o.know(r.Segment).bad |= r.runs[0].down
 			o.replace(r, r.runs, errs.New(errs.Unavailable, "", "known to be down"))
-		} else {
-			o.ask(r)
 		}
 	}
 	return o.end()
@@ -91,6 +90,7 @@ func (o *Op) Late(id int) []Action {
 		o.spare(r.group, r)
 	case r.groups == 0:
 		o.split(r, r.runs, nil)
+		o.spareBorrowers(r)
 	}
 	return o.end()
 }
@@ -241,6 +241,7 @@ func (o *Op) succeed(r *Request, v *Verdict) {
 	}
 	o.abandonAll(r)
 	o.left--
+	o.pay(r)
 }
 
 // corrupt goes on after a reply with wrong blocks: only these are decoded.
@@ -255,6 +256,7 @@ func (o *Op) corrupt(r *Request, v *Verdict) {
 	default: // groups of a late request cover more than is bad
 		o.abandonAll(r)
 		o.replace(r, bad, err)
+		o.recall(r, err)
 	}
 }
 
@@ -274,6 +276,7 @@ func (o *Op) fail(r *Request, err error) {
 		o.ownerFailed(r, err)
 	default:
 		o.replace(r, r.runs, err)
+		o.recall(r, err)
 	}
 }
 

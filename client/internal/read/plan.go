@@ -130,10 +130,14 @@ type Request struct {
 	resent bool   // after a refresh
 	group  *group // of a degraded request
 	groups int    // of a direct request: groups not yet decoded, when it was replaced or is late
+	right  bool   // of a direct request: all its bytes are in the buffer and right
 }
 
 // Bytes is the length of the reply's payload.
 func (r *Request) Bytes() int { return r.bytes }
+
+// down tells whether the request's shard is known to be unreachable.
+func (r *Request) down() bool { return r.runs[0].down.Has(r.Shard) }
 
 // add joins a run to the request.
 func (r *Request) add(p run) {
