@@ -133,6 +133,7 @@ func (s *Sim) close() {
 		c.kill()
 	}
 	for _, c := range s.chunks {
+		c.fibers.Kill()
 		if c.store != nil {
 			_ = c.store.Close()
 		}
