@@ -10,9 +10,11 @@ import (
 )
 
 // TestFaults hurts one cell in many ways, one after another, each under a
-// workload of its own; after each it is whole again.
+// workload of its own and under clients that fight for a volume all along; after
+// each it is whole again, and what was noted so far is in order.
 func TestFaults(t *testing.T) {
 	c := start(t, container.Options{Etcd: true})
+	fight := startFight(t, c)
 	for _, f := range []struct {
 		name string
 		do   func(*testing.T, *container.Cell, *load)
@@ -40,6 +42,8 @@ func TestFaults(t *testing.T) {
 			f.do(t, c, l)
 			c.WaitUp()
 			l.end()
+			fight.progress(t, 4)
+			fight.check(t)
 		})
 		if !ok {
 			t.FailNow() // the cell is of no use to the others
@@ -47,7 +51,7 @@ func TestFaults(t *testing.T) {
 	}
 	t.Run("TheWholeCellRestartsAtOnce", func(t *testing.T) {
 		c.Under(t)
-		wholeCell(t, c)
+		wholeCell(t, c, fight)
 	})
 }
 
@@ -231,11 +235,12 @@ func moved(t *testing.T, c *container.Cell, l *load) {
 	l.progress(60)
 }
 
-// wholeCell kills every container at once, the workload's too.
-func wholeCell(t *testing.T, c *container.Cell) {
+// wholeCell kills every container at once, the workloads' too.
+func wholeCell(t *testing.T, c *container.Cell, fight *fight) {
 	l := startLoad(t, c)
 	c.Note("kill everything")
 	verify := l.crash()
+	fight.kill(t.Context(), t)
 	for _, n := range append(c.Servers(), c.Etcd) {
 		must(t, n.Kill(t.Context()))
 	}
@@ -244,4 +249,7 @@ func wholeCell(t *testing.T, c *container.Cell) {
 	}
 	c.WaitUp()
 	verify()
+	fight.restart(t.Context(), t)
+	fight.progress(t, 4)
+	fight.check(t)
 }

@@ -12,6 +12,7 @@ package history
 import (
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,34 @@ func (l *Log) begin(client int, in input) *Op {
 	o := &Op{log: l, client: client, input: in, begin: l.next}
 	l.ops = append(l.ops, o)
 	return o
+}
+
+// Add takes what a client in a process of its own noted, in lines: `write BLOCK VALUE
+// AT` and `read BLOCK AT` begin an operation, `done VALUE AT` ends the one begun last;
+// AT is a time in nanoseconds, by one clock for all clients. Other lines, and a last
+// one that was cut off, are left out. A Log takes either such notes or Write and Read.
+func (l *Log) Add(client int, notes string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var last *Op
+	for line := range strings.Lines(notes) {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		var in input
+		var value uint64
+		var at int64
+		if n, _ := fmt.Sscanf(line, "write %d %d %d", &in.block, &in.value, &at); n == 3 {
+			in.write = true
+		} else if n, _ := fmt.Sscanf(line, "read %d %d", &in.block, &at); n != 2 {
+			if n, _ := fmt.Sscanf(line, "done %d %d", &value, &at); n == 2 && last != nil {
+				last.end, last.got, last = at, value, nil
+			}
+			continue
+		}
+		last = &Op{log: l, client: client, input: in, begin: at}
+		l.ops = append(l.ops, last)
+	}
 }
 
 // Done ends an operation; value is what a read saw. An operation that never ends may

@@ -52,3 +52,28 @@ func TestARefusedWriteIsNeverSeen(t *testing.T) {
 		t.Fatal("the value of a refused write was read")
 	}
 }
+
+// What clients in other processes noted is judged like what was noted here.
+func TestNotesOfOtherProcessesAreOrderedByTheirClock(t *testing.T) {
+	check := func(second string) error {
+		var l Log
+		l.Add(1, "open\nwrite 3 10 100\ndone 10 200\nwrite 3 12 600\nwrite 3 14 700\ndone 14 7")
+		l.Add(2, second)
+		return l.Check(enough)
+	}
+	for notes, want := range map[string]bool{
+		"read 3 300\ndone 10 400\n":                           true,
+		"read 3 150\ndone 0 250\n":                            true,  // they overlap
+		"read 3 300\ndone 0 400\n":                            false, // an old value
+		"read 3 300\nread 4 500\ndone 0 550\n":                true,  // the first never ended
+		"read 3 610\ndone 12 620\nread 3 630\ndone 10 640\n":  false, // a value that came back
+		"read 3 800\ndone 14 900\nread 3 910\ndone 12 920\n":  true,  // neither write ended for sure
+		"read 3 610\ndone 14 620\n":                           false, // not begun yet
+		"read 3 300\ndone 0 4":                                true,  // cut off
+		"slow\ndone 9 9\nread 3 300\nwhatever\ndone 10 400\n": true,
+	} {
+		if err := check(notes); (err == nil) != want {
+			t.Errorf("%q: %v", notes, err)
+		}
+	}
+}

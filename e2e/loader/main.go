@@ -5,6 +5,7 @@
 //	loader write   --cell CELL --volume V --seed N --blocks N   until SIGTERM
 //	loader check   ... --last N                                 the volume holds operations 1 to N and nothing else
 //	loader crashed ... --flushed N --began N                    it holds a prefix that ends between the two
+//	loader fight   --cell CELL --volume V --seed N --number N   until SIGTERM: see workload.Fighter
 //
 // What it does it tells on its standard output, in lines: those of workload.Write,
 // and `open`, `slow WHAT MILLISECONDS` for each that took longer than half a
@@ -13,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -36,6 +38,7 @@ type options struct {
 	cell, volume         string
 	seed, blocks         uint64
 	last, flushed, began uint64
+	number               int
 }
 
 func (o options) plan() workload.Plan {
@@ -53,9 +56,9 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	var o options
-	verbs := map[string]func(context.Context, options) error{"write": write, "check": check, "crashed": crashed}
+	verbs := map[string]func(context.Context, options) error{"write": write, "check": check, "crashed": crashed, "fight": fight}
 	if len(args) == 0 || verbs[args[0]] == nil {
-		return fmt.Errorf("want write, check or crashed, got %q", args)
+		return fmt.Errorf("want write, check, crashed or fight, got %q", args)
 	}
 	f := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	f.StringVar(&o.cell, "cell", "", "the cell")
@@ -65,6 +68,7 @@ func run(ctx context.Context, args []string) error {
 	f.Uint64Var(&o.last, "last", 0, "operation that is there")
 	f.Uint64Var(&o.flushed, "flushed", 0, "operations that were flushed")
 	f.Uint64Var(&o.began, "began", 0, "operations that were begun")
+	f.IntVar(&o.number, "number", 0, "of the fighter")
 	if err := f.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -116,4 +120,31 @@ func crashed(ctx context.Context, o options) error {
 		return err
 	}
 	return h.Check(again)
+}
+
+// fight takes the volume from others, and loses it, until ctx ends.
+func fight(ctx context.Context, o options) error {
+	cell, err := made(o)
+	if err != nil {
+		return err
+	}
+	defer cell.Close()
+	f := workload.Fighter{Cell: cell, Volume: o.volume, Number: o.number, Out: os.Stdout}
+	return f.Fight(ctx, o.seed)
+}
+
+// made connects to the cell and makes the volume, unless it is there.
+func made(o options) (*client.Cell, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cell, err := client.Dial(ctx, client.Config{Addresses: o.cell, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	if err != nil {
+		return nil, err
+	}
+	_, err = cell.CreateVolume(ctx, o.volume, client.VolumeOptions{Size: int64(o.blocks) * workload.BlockSize})
+	if err != nil && !errors.Is(err, client.ErrExists) {
+		cell.Close()
+		return nil, err
+	}
+	return cell, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -25,11 +24,8 @@ const (
 func write(ctx context.Context, o options) error {
 	setup, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cell, err := client.Dial(setup, client.Config{Addresses: o.cell, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	cell, err := made(o)
 	if err != nil {
-		return err
-	}
-	if _, err := cell.CreateVolume(setup, o.volume, client.VolumeOptions{Size: int64(o.blocks) * workload.BlockSize}); err != nil && !errors.Is(err, client.ErrExists) {
 		return err
 	}
 	vol, err := cell.Open(setup, o.volume, client.OpenOptions{Write: true, Force: true})
