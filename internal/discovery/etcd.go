@@ -10,6 +10,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"strake/internal/errs"
 )
@@ -17,12 +19,20 @@ import (
 const (
 	// callTimeout bounds one call to etcd.
 	callTimeout = 3 * time.Second
-	// firstPause and lastPause are the waits after failures; each is twice the one before.
+	// firstPause and lastPause are the waits after failures; each is twice the one
+	// before. The longest is short because servers and etcd may start together.
 	firstPause = 200 * time.Millisecond
-	lastPause  = 5 * time.Second
+	lastPause  = time.Second
 
 	prefix = "/strake/cells/"
 )
+
+// reconnect is how a lost etcd is dialled again. gRPC's own bounds would leave two
+// minutes between the later attempts, and a second between the first.
+var reconnect = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: firstPause / 2, Multiplier: 1.6, Jitter: 0.2, MaxDelay: lastPause},
+	MinConnectTimeout: callTimeout,
+}
 
 // The keys of a cell.
 func endpointsOf(cell string) string { return prefix + cell + "/meta" }
@@ -39,6 +49,7 @@ func config(a Address) (cfg clientv3.Config, err error) {
 	cfg = clientv3.Config{
 		Username: a.User, Password: password, Logger: zap.NewNop(), DialTimeout: callTimeout,
 		DialKeepAliveTime: 2 * callTimeout, DialKeepAliveTimeout: callTimeout,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnect)},
 	}
 	web := "http://"
 	if a.CA != "" || a.Cert != "" {

@@ -18,6 +18,10 @@ import (
 	"strings"
 )
 
+// minimize bounds what Go spends on making an input smaller, during which it tries
+// no others: by default a minute, all that a short run has.
+const minimize = "1s"
+
 // target is one fuzz function.
 type target struct{ dir, name string }
 
@@ -79,7 +83,8 @@ func skip(root, path string) error {
 // run fuzzes a target and tells whether it stands.
 func (t target) run(seconds int) bool {
 	var said strings.Builder
-	cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", fmt.Sprintf("%ds", seconds), "./"+t.dir)
+	cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", fmt.Sprintf("%ds", seconds),
+		"-fuzzminimizetime", minimize, "./"+t.dir)
 	cmd.Stdout = &tee{&said}
 	cmd.Stderr = cmd.Stdout
 	err := cmd.Run()
