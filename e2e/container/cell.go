@@ -151,6 +151,9 @@ func (c *Cell) Move(ctx context.Context) {
 // Servers are the metadata and the chunk servers.
 func (c *Cell) Servers() []*Node { return append(append([]*Node{}, c.Metas...), c.Chunkds...) }
 
+// Loads are the workloads, also those that have ended.
+func (c *Cell) Loads() []*Node { return slices.Clone(c.others) }
+
 func (c *Cell) all() []*Node {
 	var list []*Node
 	if c.Etcd != nil {

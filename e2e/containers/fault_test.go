@@ -26,6 +26,8 @@ func TestFaults(t *testing.T) {
 		{"TheMetadataLeaderIsPaused", leaderPaused},
 		{"AWriterDoesNotHearAServer", oneWay},
 		{"AServerDoesNotHearTheMetadataLeader", deafServer},
+		{"AServerIsHeardByNobody", mute},
+		{"TheMetadataLeaderHearsNobody", deafLeader},
 		{"TheLeaderAndAFollowerArePartedFromEachOther", partedMetas},
 		{"AServersLinkLosesPackets", lossy},
 		{"AServersLinkIsSlow", slowed},
@@ -153,6 +155,37 @@ func deafServer(t *testing.T, c *container.Cell, l *load) {
 	c.WaitStatus("the server is down", func(s client.CellStatus) bool { return s.ServersDown == 1 })
 	l.progress(60)
 	must(t, fault.Heal(t.Context(), victim))
+}
+
+// mute cuts a chunk server off one way: it hears all, and nobody hears it.
+func mute(t *testing.T, c *container.Cell, l *load) {
+	network(t)
+	victim := some(c, c.Chunkds, 1)[0]
+	c.Note("nobody hears %s", victim.Name)
+	var hearers []*container.Node
+	for _, n := range append(c.Servers(), c.Loads()...) {
+		if n != victim && n.Running(t.Context()) {
+			hearers = append(hearers, n)
+			must(t, fault.Deafen(t.Context(), n, victim))
+		}
+	}
+	c.WaitStatus("the server is down", func(s client.CellStatus) bool { return s.ServersDown == 1 })
+	l.progress(60)
+	for _, n := range hearers {
+		must(t, fault.Heal(t.Context(), n))
+	}
+}
+
+// deafLeader cuts the metadata leader off the other way: its followers hear it, and
+// it hears neither them nor anybody else.
+func deafLeader(t *testing.T, c *container.Cell, l *load) {
+	network(t)
+	leader := c.Leader()
+	c.Note("%s hears nobody", leader.Name)
+	must(t, fault.Lossy(t.Context(), leader, 1))
+	newLeader(t, c, leader)
+	l.progress(60)
+	must(t, fault.Heal(t.Context(), leader))
 }
 
 func partedMetas(t *testing.T, c *container.Cell, l *load) {

@@ -11,13 +11,15 @@ package history
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 )
+
+// mostTold bounds the operations that an error lists.
+const mostTold = 50
 
 // Log is a history. Safe for concurrent use; Check comes last.
 type Log struct {
@@ -121,23 +123,47 @@ func (l *Log) Check(within time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	blocks := map[uint64][]porcupine.Operation{}
+	seen := l.firstSeen()
 	for i, o := range l.ops {
 		if o.refused || o.end == 0 && !o.input.write {
 			continue
 		}
 		end, client := o.end, o.client
 		if end == 0 { // its client goes on meanwhile: porcupine wants another one
-			end, client = math.MaxInt64, len(l.ops)+i
+			end, client = seen[o.input], len(l.ops)+i
+		}
+		if end == 0 {
+			continue // nobody saw it, so it may as well not have taken place yet
 		}
 		b := o.input.block
+		if end < o.begin {
+			return fmt.Errorf("block %d: value %d was read before its write began", b, o.input.value)
+		}
 		blocks[b] = append(blocks[b], porcupine.Operation{ClientId: client, Input: o.input, Call: o.begin, Output: o.got, Return: end})
 	}
 	for b, ops := range blocks { // the first that is found wrong is told; the order does not matter
 		if r := porcupine.CheckOperationsTimeout(register(), ops, within); r != porcupine.Ok {
-			return fmt.Errorf("block %d: its %d operations are not linearizable (%v): %v", b, len(ops), r, ops)
+			return fmt.Errorf("block %d: its %d operations are not linearizable (%v); the last of them: %v", b, len(ops), r, ops[max(0, len(ops)-mostTold):])
 		}
 	}
 	return nil
+}
+
+// firstSeen tells of each write that was read when the first read ended that saw it:
+// a write that never ended took place before that. Without this bound each one would
+// overlap all that comes after, and the search would have no end.
+func (l *Log) firstSeen() map[input]int64 {
+	seen := map[input]int64{}
+	for _, o := range l.ops {
+		if o.input.write || o.end == 0 {
+			continue
+		}
+		w := input{block: o.input.block, write: true, value: o.got}
+		if at, ok := seen[w]; !ok || o.end < at {
+			seen[w] = o.end
+		}
+	}
+	return seen
 }
 
 // register is a block: it has the value that was written last.

@@ -77,3 +77,24 @@ func TestNotesOfOtherProcessesAreOrderedByTheirClock(t *testing.T) {
 		}
 	}
 }
+
+// Hundreds of writes that never ended don't make the search endless, and hide nothing.
+func TestManyWritesThatNeverEndedAreJudged(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		var l Log
+		for i := range uint64(400) {
+			l.Write(int(i%3), 1, 1000+2*i)
+			l.Write(5, 1, 1001+2*i).Done(0)
+			l.Read(6, 1).Done(1001 + 2*i)
+			if i%2 == 0 {
+				l.Read(7, 1).Done(1000 + 2*i) // the one that never ended took place late
+			}
+		}
+		if wrong {
+			l.Read(7, 1).Done(1001)
+		}
+		if err := l.Check(enough); (err != nil) != wrong {
+			t.Fatalf("wrong %v: %v", wrong, err)
+		}
+	}
+}
