@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 const (
 	// callTimeout bounds one call to etcd.
 	callTimeout = 3 * time.Second
+	// connectTimeout bounds the lookup of etcd's name and the TCP connection to it.
+	connectTimeout = time.Second
 	// firstPause and lastPause are the waits after failures; each is twice the one
 	// before. The longest is short because servers and etcd may start together.
 	firstPause = 200 * time.Millisecond
@@ -32,6 +35,14 @@ const (
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: firstPause / 2, Multiplier: 1.6, Jitter: 0.2, MaxDelay: lastPause},
 	MinConnectTimeout: callTimeout,
+}
+
+// dial connects to etcd over TCP. A lookup that hangs (of a container's name that is
+// not there yet, for 10 s) is given up soon, and none is shared with it.
+func dial(ctx context.Context, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return (&net.Dialer{Resolver: &net.Resolver{}}).DialContext(ctx, "tcp", addr)
 }
 
 // The keys of a cell.
@@ -49,7 +60,7 @@ func config(a Address) (cfg clientv3.Config, err error) {
 	cfg = clientv3.Config{
 		Username: a.User, Password: password, Logger: zap.NewNop(), DialTimeout: callTimeout,
 		DialKeepAliveTime: 2 * callTimeout, DialKeepAliveTimeout: callTimeout,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnect)},
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnect), grpc.WithContextDialer(dial), grpc.WithNoProxy()},
 	}
 	web := "http://"
 	if a.CA != "" || a.Cert != "" {

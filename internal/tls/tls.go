@@ -64,10 +64,12 @@ func (p Policy) allow(ctx context.Context, addr string) error {
 	return nil
 }
 
-// Dial connects over TCP. Errors: Unavailable when the peer refuses or can't be
+// Dial connects over TCP. It looks the name up by itself: Go's shared lookups go on
+// when who asked first has given up, so that one which hangs on a name that is not
+// there yet (a container's, for 10 s) would hold up all who ask meanwhile. Errors: Unavailable when the peer refuses or can't be
 // reached, Deadline or Canceled when ctx ends first; the text names the address.
 func (p Policy) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := (&net.Dialer{Control: giveUp}).DialContext(ctx, "tcp", addr)
+	c, err := (&net.Dialer{Control: giveUp, Resolver: &net.Resolver{}}).DialContext(ctx, "tcp", addr)
 	if err == nil {
 		return c, nil
 	}
