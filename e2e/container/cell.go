@@ -3,9 +3,12 @@ package container
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -281,14 +284,9 @@ func (c *Cell) end() {
 	if c.owner.Failed() {
 		c.owner.Logf("seed %d; again: make e2e SEED=%d\n%s", c.Seed, c.Seed, strings.Join(c.lines, "\n"))
 		for _, n := range c.all() {
-			lines := 40
-			if slices.Contains(c.others, n) && n.Running(ctx) {
-				lines = 1000 // its goroutines, for it may hang
-				_, _ = n.docker(ctx, "kill", "-s", "QUIT", n.Container())
-				_, _ = n.Wait(ctx)
-			}
-			c.owner.Logf("--- %s\n%s", n.Name, n.Log(ctx, lines))
+			c.owner.Logf("--- %s\n%s", n.Name, n.Log(ctx, 40))
 		}
+		c.keep(ctx)
 	}
 	for _, n := range c.all() {
 		_, _ = c.engine.docker(ctx, "rm", "-f", n.Container())
@@ -297,6 +295,20 @@ func (c *Cell) end() {
 	for i := range c.nets {
 		_, _ = c.engine.docker(ctx, "network", "rm", fmt.Sprintf("%s-net-%d", c.prefix, i+1))
 	}
+}
+
+// keep writes all that the nodes logged into a folder, with the goroutines of those
+// that run, which ends them: what failed may be one that hangs.
+func (c *Cell) keep(ctx context.Context) {
+	dir, err := os.MkdirTemp("", "strake-e2e-failed-")
+	for _, n := range c.all() {
+		if n.Running(ctx) {
+			_, _ = n.docker(ctx, "kill", "-s", "QUIT", n.Container())
+			_, _ = n.Wait(ctx)
+		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, n.Name+".log"), []byte(n.Log(ctx, -1)), 0o644))
+	}
+	c.owner.Logf("all logs, with the goroutines of those that ran: %s (%v)", dir, err)
 }
 
 // combined runs a program and gives all that it wrote.

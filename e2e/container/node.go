@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// stopWithin is how long a process may take to end that was asked to.
+const stopWithin = 30 * time.Second
 
 // Node is one container: a server, etcd or a workload.
 type Node struct {
@@ -45,13 +49,19 @@ func (n *Node) Kill(ctx context.Context) error {
 	return err
 }
 
-// Stop asks its process to end, which it must do within half a minute.
+// Stop asks its process to end, which it must do within stopWithin. One that does
+// not is left as it is, to be looked into.
 func (n *Node) Stop(ctx context.Context) error {
 	n.cell.Note("stop %s", n.Name)
-	if _, err := n.docker(ctx, "stop", "-t", "30", n.Container()); err != nil {
+	if _, err := n.docker(ctx, "kill", "-s", "TERM", n.Container()); err != nil {
 		return err
 	}
-	code, err := n.ExitCode(ctx)
+	waiting, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	code, err := n.Wait(waiting)
+	if err != nil && waiting.Err() != nil {
+		return fmt.Errorf("%s did not end within %v after it was asked to", n.Name, stopWithin)
+	}
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%s ended with code %d after it was asked to", n.Name, code)
 	}
