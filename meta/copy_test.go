@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strake/internal/errs"
+	"strake/internal/tls"
 	"strake/internal/vfs"
 	"strake/proto/pb"
 )
@@ -58,6 +59,37 @@ func TestAnOldCopyOfADirectoryIsRefused(t *testing.T) {
 		victim.Close()
 		victim.start()
 		eventually(t, "it is back", func() bool { return victim.machine.View().Cell().ID != 0 })
+	}
+}
+
+// TestAServerThatStartsIsNotToldOfItself: as long as it asks whether its directory is
+// an old copy it does not say how old that is. Else the leader records it at once, and
+// the server hears of a life that the cell has seen: its own.
+func TestAServerThatStartsIsNotToldOfItself(t *testing.T) {
+	nodes := cell(t, 3)
+	must(api(t, nodes...), pb.MetaClient.Status, &pb.StatusRequest{})
+	for _, n := range nodes {
+		n.Close()
+	}
+	for _, n := range nodes[1:] { // there, and answering nothing
+		l, err := tls.Policy{}.Listen(t.Context(), n.cfg.Listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	n := nodes[0].start()
+	peeks := 0
+	eventually(t, "it has asked in vain", func() bool {
+		before, said, after := n.waiting(), n.peek(&pb.PeekRequest{}), n.waiting()
+		asks := strings.Contains(before, "old copy") && before == after
+		if peeks++; asks && said.GetDirectory() != 0 {
+			t.Fatalf("it asks, and says already that it is directory %x at age %d", said.GetDirectory(), said.GetLife())
+		}
+		return said.GetDirectory() != 0
+	})
+	if peeks < 2 {
+		t.Error("nobody looked while it asked")
 	}
 }
 

@@ -67,6 +67,7 @@ func (s *Server) rejoin(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	s.setAsking(false)
 	s.waitFor("no leader was heard of yet")
 	if err := s.replica.Start(nil); err != nil && ctx.Err() == nil {
 		s.fail(errs.Wrap(err, "go on from the log"))

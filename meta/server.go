@@ -43,9 +43,10 @@ type Server struct {
 	fatal  chan error     // holds the first reason to end
 	once   sync.Once      // Close
 
-	mu    sync.Mutex
-	why   string   // guarded by mu: why this server is in no cell yet
-	peers []string // guarded by mu: who forms the cell; none before etcd told
+	mu     sync.Mutex
+	asking bool     // guarded by mu: it does not know yet whether its directory is an old copy
+	why    string   // guarded by mu: why this server is in no cell yet
+	peers  []string // guarded by mu: who forms the cell; none before etcd told
 }
 
 // Run runs a metadata server until ctx ends or the server can't go on; the
@@ -116,6 +117,7 @@ func (s *Server) build(fs vfs.FS) (err error) {
 func (s *Server) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+	s.setAsking(s.replica.HasState()) // before anybody can ask this one
 	s.wg.Go(func() { s.grpc.Serve(s.mux.GRPC()) })
 	if s.cfg.Metrics != "" {
 		var err error
@@ -166,12 +168,31 @@ func (s *Server) fail(err error) {
 func (s *Server) peek(r *pb.PeekRequest) *pb.PeekReply {
 	record := s.machine.View().Cell()
 	cell, known := uint64(record.ID), record.Member(r.GetMember())
-	directory, life := s.replica.Life()
+	directory, life := s.life()
 	return &pb.PeekReply{
 		Directory: directory, Life: life, KnownDirectory: known.Directory, KnownLife: known.Life,
 		Id: s.cfg.Advertise, Empty: s.replica.Empty(), Wiped: s.replica.Wiped() && !s.replica.Formed(),
 		Cell: cell, Formed: cell != 0 || s.replica.Formed(), Leader: s.replica.Leader(), Peers: s.founders(), Version: s.cfg.Version,
 	}
+}
+
+// life tells which directory this is and its life, once the others were asked about
+// it. Told before, the leader would record a life that the others then name to this
+// very server as one that they have seen.
+func (s *Server) life() (directory, life uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asking {
+		return 0, 0
+	}
+	return s.replica.Life()
+}
+
+// setAsking notes whether the others are still to be asked about the directory.
+func (s *Server) setAsking(asking bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = asking
 }
 
 // ready tells whether this server is a member of a cell that has formed.
