@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"strake/client"
 	"strake/internal/tls"
 )
@@ -22,7 +24,9 @@ const (
 	// readyTimeout bounds every wait for a state of a cell.
 	readyTimeout = 90 * time.Second
 	pollEvery    = 200 * time.Millisecond
-	data         = "/var/lib/strake"
+	// startAtOnce bounds the containers that are started at the same time.
+	startAtOnce = 4
+	data        = "/var/lib/strake"
 )
 
 // Options describe a cell.
@@ -71,9 +75,12 @@ func (e *Engine) Start(t testing.TB, seed uint64, opts Options) *Cell {
 	t.Cleanup(func() { c.end() })
 	c.must(c.newNetwork(t.Context()))
 	c.define()
+	var group errgroup.Group
+	group.SetLimit(startAtOnce)
 	for _, n := range c.all() {
-		c.must(n.run(t.Context()))
+		group.Go(func() error { return n.run(t.Context()) })
 	}
+	c.must(group.Wait())
 	c.Note("started %d metadata and %d chunk servers", len(c.Metas), len(c.Chunkds))
 	c.WaitUp()
 	return c
@@ -288,10 +295,12 @@ func (c *Cell) end() {
 		}
 		c.keep(ctx)
 	}
+	var names []string
 	for _, n := range c.all() {
-		_, _ = c.engine.docker(ctx, "rm", "-f", n.Container())
-		_, _ = c.engine.docker(ctx, "volume", "rm", "-f", n.Container())
+		names = append(names, n.Container())
 	}
+	_, _ = c.engine.docker(ctx, append([]string{"rm", "-f"}, names...)...)
+	_, _ = c.engine.docker(ctx, append([]string{"volume", "rm", "-f"}, names...)...)
 	for i := range c.nets {
 		_, _ = c.engine.docker(ctx, "network", "rm", fmt.Sprintf("%s-net-%d", c.prefix, i+1))
 	}
