@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"strake/chunkd/calibrate"
 	"strake/chunkd/janitor"
 	"strake/chunkd/server"
 	"strake/chunkd/store"
@@ -32,11 +33,13 @@ type Server struct {
 	data, control               net.Listener
 	id                          layout.ServerID // written at start, then by heartbeats alone
 
-	plane   *server.Server
-	classes *classes
-	metrics *telemetry.Endpoint // nil: none
-	grpc    *grpc.Server
-	janitor *janitor.Janitor
+	plane        *server.Server
+	classes      *classes
+	probers      []*prober // one for each device
+	calibrations *calibrations
+	metrics      *telemetry.Endpoint // nil: none
+	grpc         *grpc.Server
+	janitor      *janitor.Janitor
 
 	stop   context.CancelFunc // ends heartbeats and watchers
 	done   sync.WaitGroup     // all goroutines
@@ -49,8 +52,11 @@ type Server struct {
 func Run(ctx context.Context, cfg Config) error {
 	s, err := Start(ctx, cfg)
 	if err != nil {
-		if ctx.Err() != nil && errs.KindOf(err) == errs.Unavailable {
-			return nil // asked to stop while it waited for the metadata service
+		switch errs.KindOf(err) {
+		case errs.Unavailable, errs.Canceled, errs.Deadline:
+			if ctx.Err() != nil {
+				return nil // asked to stop while it waited for the metadata service
+			}
 		}
 		return err
 	}
@@ -127,24 +133,41 @@ func (s *Server) serve() {
 		cfg.Devices = append(cfg.Devices, server.Device{ID: d.store.Superblock().Device, Path: d.dir, Store: d.store})
 	}
 	s.plane = server.New(cfg)
-	s.classes = newClasses(s.plane)
+	s.calibrations = newCalibrations(s.measurables)
+	s.classes = newClasses(s.plane, s.calibrations.of)
 	for _, d := range cfg.Devices {
 		keep.Devices = append(keep.Devices, janitor.Device{ID: d.ID, Store: s.device(d.ID), Sched: s.plane.Sched(d.ID)})
 	}
 	keep.Made, keep.Gone = s.plane.Made, s.plane.Gone
 	s.janitor = janitor.New(keep)
 	s.grpc = grpc.NewServer(append(s.cfg.Policy.ServerOptions(), server.Typed()...)...)
-	pb.RegisterChunkServer(s.grpc, &control{server.NewControl(s.plane, s.cfg.Recoverer), s.janitor})
+	pb.RegisterChunkServer(s.grpc, &control{server.NewControl(s.plane, s.cfg.Recoverer), s.janitor, s.calibrations})
 	health.Register(s.grpc, s.ready)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	s.done.Go(func() { s.unless("data plane", s.plane.Serve(s.data)) })
 	s.done.Go(func() { s.unless("control service", s.grpc.Serve(s.control)) })
-	s.done.Go(func() { s.heartbeats(ctx) })
 	for _, d := range s.devices {
 		s.done.Go(func() { s.watch(ctx, d) })
+		p := newProber(d)
+		s.probers = append(s.probers, p)
+		s.done.Go(func() { p.run(ctx) })
 	}
+	s.done.Go(func() { s.heartbeats(ctx) })
+	if s.cfg.Calibrate {
+		s.done.Go(func() { s.join(ctx) })
+	}
+}
+
+// measurables are the devices that serve.
+func (s *Server) measurables() (list []measurable) {
+	for _, d := range s.devices {
+		if id := d.store.Superblock().Device; d.store.Err() == nil {
+			list = append(list, measurable{id, calibrate.Device{New: d.trial, Sched: s.plane.Sched(id)}})
+		}
+	}
+	return list
 }
 
 // ready tells whether a device serves. Before the server is registered nobody is
@@ -168,10 +191,11 @@ func (s *Server) device(id layout.DeviceID) *store.Store {
 	return nil
 }
 
-// control is the control service: the server's calls and the janitor's.
+// control is the control service: the server's calls, the janitor's, and Calibrate.
 type control struct {
 	*server.Control
 	*janitor.Janitor
+	*calibrations
 }
 
 // unless logs why a listener ended, unless it was asked to.

@@ -214,6 +214,21 @@ func TestAStopWhileWaitingIsClean(t *testing.T) {
 	}
 }
 
+// TestAStopWhileRegisteringIsClean stops a server whose registration is under way:
+// whoever did that knows why it ended.
+func TestAStopWhileRegisteringIsClean(t *testing.T) {
+	m, d := startMeta(t), disks{}
+	m.set(func() { m.hangs = true })
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- Run(ctx, d.config(m, "a")) }()
+	<-m.registered
+	cancel()
+	if err := <-result; err != nil {
+		t.Errorf("got %v, want a clean stop", err)
+	}
+}
+
 func TestRunStopsCleanlyWithItsContext(t *testing.T) {
 	m, d := startMeta(t), disks{}
 	ctx, cancel := context.WithCancel(t.Context())

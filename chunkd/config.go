@@ -36,6 +36,7 @@ type Config struct {
 	Devices          []string // directories
 	Emulate          string   // a vfs.Shape's spec for each device; empty: none
 	FIFO             bool     // no quality of service: devices serve in the order of arrival
+	Calibrate        bool     // measure what each device can do, within a second, once it serves
 
 	Metrics string // HOST:PORT of the Prometheus endpoint; empty: none
 

@@ -28,6 +28,7 @@ type fakeMeta struct {
 	devices map[string]uint64 // guarded by mu: ids by uuid
 	forget  bool              // guarded by mu: the next heartbeat is not found
 	later   bool              // guarded by mu: a later life of every device is registered
+	hangs   bool              // guarded by mu: registrations are not answered
 }
 
 // startMeta serves a metadata server until the test ends.
@@ -53,8 +54,14 @@ func (m *fakeMeta) Peek(context.Context, *pb.PeekRequest) (*pb.PeekReply, error)
 	return &pb.PeekReply{Id: m.addr, Cell: m.cell, Formed: m.formed || m.cell != 0}, nil
 }
 
-func (m *fakeMeta) RegisterServer(_ context.Context, r *pb.RegisterServerRequest) (*pb.RegisterServerReply, error) {
+func (m *fakeMeta) RegisterServer(ctx context.Context, r *pb.RegisterServerRequest) (*pb.RegisterServerReply, error) {
 	m.mu.Lock()
+	if m.hangs {
+		m.mu.Unlock()
+		m.registered <- r
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	defer m.mu.Unlock()
 	if r.Cell != m.cell {
 		return nil, errs.New(errs.WrongCell, "register server", "this is cell %x", m.cell)

@@ -16,6 +16,7 @@ import (
 // device is asked for. All but name is the heartbeats' goroutine's alone.
 type classes struct {
 	plane   *server.Server
+	found   func(layout.DeviceID) (calibrated, bool)
 	version uint64                     // of known
 	known   map[layout.Class]qos.Class // as the leader said; empty: as built in
 	set     map[classOn]qos.Params     // what schedulers have, where it is not built in
@@ -39,8 +40,8 @@ type peak struct {
 	at   time.Time
 }
 
-func newClasses(plane *server.Server) *classes {
-	return &classes{plane: plane, known: map[layout.Class]qos.Class{}, set: map[classOn]qos.Params{}, before: map[classOn]done{}, peaks: map[layout.DeviceID]peak{}}
+func newClasses(plane *server.Server, found func(layout.DeviceID) (calibrated, bool)) *classes {
+	return &classes{plane: plane, found: found, known: map[layout.Class]qos.Class{}, set: map[classOn]qos.Params{}, before: map[classOn]done{}, peaks: map[layout.DeviceID]peak{}}
 }
 
 // report fills in what the leader is told.
@@ -82,13 +83,17 @@ func perSecond(n int64, seconds float64) int64 { return int64(float64(max(0, n))
 
 func rateOut(r qos.Rate) *pb.Rate { return &pb.Rate{Bytes: r.Bytes, Ops: r.Ops} }
 
-// capacity is what a device was measured to do: by its scheduler while it was
-// saturated, else the most that it did in a second. nil: it did nothing yet.
+// capacity is what a device was measured to do: on purpose, else by its scheduler
+// while it was saturated, else the most that it did in a second. nil: it did nothing
+// yet.
 func (c *classes) capacity(d server.DeviceStats, total qos.Rate, now time.Time) *pb.DeviceCapacity {
 	p := c.peaks[d.Device]
 	if total.Bytes > p.rate.Bytes || total.Ops > p.rate.Ops {
 		p = peak{qos.Rate{Bytes: max(p.rate.Bytes, total.Bytes), Ops: max(p.rate.Ops, total.Ops)}, now}
 		c.peaks[d.Device] = p
+	}
+	if f, ok := c.found(d.Device); ok {
+		return &pb.DeviceCapacity{Device: uint64(d.Device), Rate: rateOut(f.rate), How: "calibrated", AgeS: uint64(now.Sub(f.at).Seconds())}
 	}
 	out := &pb.DeviceCapacity{Device: uint64(d.Device), Rate: rateOut(p.rate), How: "peak"}
 	if !p.at.IsZero() {

@@ -25,11 +25,13 @@ func classedServer(t *testing.T) (*server.Server, func() qos.Params) {
 	return s, func() qos.Params { return s.Stats()[0].Flows[0].Params }
 }
 
+func uncalibrated(layout.DeviceID) (calibrated, bool) { return calibrated{}, false }
+
 // TestClassesAreWhatTheLeaderSaidLast: changes and a device's part come by heartbeat
 // replies, and what the leader does not say any more goes back to what is built in.
 func TestClassesAreWhatTheLeaderSaidLast(t *testing.T) {
 	s, params := classedServer(t)
-	c := newClasses(s)
+	c := newClasses(s, uncalibrated)
 	builtin := qos.Defaults(layout.ClassInference)
 	changed := &pb.QosClass{Number: uint32(layout.ClassInference), Name: "inference", Weight: 77, Limit: &pb.Rate{Bytes: 1 << 30}}
 	for _, step := range []struct {
@@ -60,7 +62,7 @@ func TestClassesAreWhatTheLeaderSaidLast(t *testing.T) {
 // TestDemandIsWhatWasServedAndWhatWaits, by second.
 func TestDemandIsWhatWasServedAndWhatWaits(t *testing.T) {
 	s, _ := classedServer(t)
-	c, at := newClasses(s), time.Unix(100, 0)
+	c, at := newClasses(s, uncalibrated), time.Unix(100, 0)
 	c.report(&pb.HeartbeatRequest{}, at)
 	for range 10 {
 		if err := s.Sched(1).Do(t.Context(), sched.Tag{Class: layout.ClassInference, Bytes: 8192}, func() {}); err != nil {

@@ -2,6 +2,7 @@ package chunkd
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"strake/internal/errs"
@@ -106,7 +107,7 @@ func (s *Server) report() []*pb.Device {
 			state = "down"
 		}
 		list = append(list, &pb.Device{Id: uint64(super.Device), Uuid: super.UUID[:], TotalBytes: usage.Total, UsedBytes: usage.Stored,
-			ReservedBytes: usage.Reserved - min(usage.Reserved, usage.Stored), Incarnation: uint64(super.Incarnation), Path: d.dir, State: state})
+			ReservedBytes: usage.Reserved - min(usage.Reserved, usage.Stored), OtherBytes: usage.Other, Incarnation: uint64(super.Incarnation), Path: d.dir, State: state})
 	}
 	return list
 }
@@ -141,7 +142,13 @@ func (s *Server) heartbeats(ctx context.Context) {
 
 func (s *Server) heartbeat(ctx context.Context) (interval time.Duration, err error) {
 	req := &pb.HeartbeatRequest{Server: uint64(s.id), Devices: s.report(), DataAddress: s.dataAddress}
-	s.classes.report(req, time.Now())
+	now := time.Now()
+	s.classes.report(req, now)
+	for _, p := range s.probers {
+		if l := p.report(now); l != nil {
+			req.Latencies = append(req.Latencies, l)
+		}
+	}
 	var reply *pb.HeartbeatReply
 	err = s.once(ctx, func(ctx context.Context, m pb.MetaClient) (err error) {
 		reply, err = m.Heartbeat(ctx, req)
@@ -150,12 +157,22 @@ func (s *Server) heartbeat(ctx context.Context) (interval time.Duration, err err
 	if err == nil {
 		interval = time.Duration(reply.IntervalMs) * time.Millisecond
 		s.obey(reply.Refused)
+		s.probe(reply.Probe)
 		err = s.classes.learn(reply)
 	}
 	if interval == 0 {
 		interval = defaultInterval
 	}
 	return min(max(interval, shortestInterval), longestInterval), err
+}
+
+// probe measures devices that are suspected of limping.
+func (s *Server) probe(ids []uint64) {
+	for _, p := range s.probers {
+		if slices.Contains(ids, uint64(p.device.store.Superblock().Device)) {
+			p.ask()
+		}
+	}
 }
 
 // obey stops the devices of which a later life is registered.

@@ -72,8 +72,10 @@ type serverPace struct {
 	queue    time.Duration
 	answered time.Time // when the latest answer came
 	suspect  bool
-	limps    bool // suspect for its slowness, not for its silence
-	streak   int  // slow answers in a row; of one that limps, quick ones to probes
+	limps    bool          // suspect for its slowness, not for its silence
+	streak   int           // slow answers in a row; of one that limps, quick ones to probes
+	slowest  time.Duration // the latest slow answer
+	slowKind int           // and of which kind it was
 }
 
 func newPace() *pace { return &pace{servers: map[layout.ServerID]*serverPace{}} }
@@ -180,6 +182,7 @@ func (p *pace) judge(s *serverPace, kind int, took time.Duration) (fresh bool) {
 		s.streak = 0
 		return false
 	}
+	s.slowest, s.slowKind = took, kind
 	if s.streak++; s.streak < limpStreak {
 		return false
 	}
@@ -268,6 +271,18 @@ func (p *pace) suspect(id layout.ServerID) bool {
 	defer p.mu.Unlock()
 	s := p.servers[id]
 	return s != nil && s.suspect
+}
+
+// limping tells whether a server is suspect for its slowness, how long the latest of
+// its slow answers took, and how long others' reads take at most, mostly.
+func (p *pace) limping(id layout.ServerID) (took, others time.Duration, limps bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.servers[id]
+	if s == nil || !s.limps {
+		return 0, 0, false
+	}
+	return s.slowest, p.slowness(s.slowKind).p99, true
 }
 
 // down gives the shards of a segment that a read had better go around, none when

@@ -20,13 +20,16 @@ const (
 	// maxReported bounds those remembered.
 	reportAgain = time.Minute
 	maxReported = 4096
+	// maxDeviceReports bounds the devices that wait to be told of.
+	maxDeviceReports = 64
 )
 
 // reporter tells the metadata service of shards that were found bad, so that
-// they get repaired. It is best effort and never holds up a read.
+// they get repaired, and of devices that limp. It is best effort and never holds up a read.
 type reporter struct {
 	mu      sync.Mutex
 	waiting map[reportKey]*pb.ShardReport // guarded by mu
+	devices map[uint64]*pb.DeviceReport   // guarded by mu: the latest word on each
 	sent    map[reportKey]time.Time       // guarded by mu: when a report was first sent
 	sending bool                          // guarded by mu: a goroutine is under way
 	done    crew
@@ -49,6 +52,25 @@ func (r *reporter) add(c *Cell, s *segment, shard layout.ShardIndex, kind errs.K
 		r.waiting = map[reportKey]*pb.ShardReport{}
 	}
 	r.waiting[key] = &pb.ShardReport{Shard: shardRefPB(s, shard), Kind: uint32(kind), Offset: uint64(at)}
+	r.start(c)
+}
+
+// addDevice notes a word on a device that limps, or does no more.
+func (r *reporter) addDevice(c *Cell, d *pb.DeviceReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.devices[d.Device]; !again && len(r.devices) >= maxDeviceReports {
+		return
+	}
+	if r.devices == nil {
+		r.devices = map[uint64]*pb.DeviceReport{}
+	}
+	r.devices[d.Device] = d
+	r.start(c)
+}
+
+// start has what waits sent. mu is held.
+func (r *reporter) start(c *Cell) {
 	if !r.sending {
 		r.sending = r.done.start(func() { r.send(c) })
 	}
@@ -57,7 +79,8 @@ func (r *reporter) add(c *Cell, s *segment, shard layout.ShardIndex, kind errs.K
 // send waits for more reports and sends all of them.
 func (r *reporter) send(c *Cell) {
 	pause(c.life, reportEvery)
-	request := &pb.ReportShardsRequest{Session: uint64(c.session.current()), Reports: r.take()}
+	request := &pb.ReportShardsRequest{Session: uint64(c.session.current())}
+	request.Reports, request.Devices = r.take()
 	ctx, cancel := context.WithTimeout(c.life, reportEvery)
 	defer cancel()
 	_ = c.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
@@ -67,7 +90,7 @@ func (r *reporter) send(c *Cell) {
 }
 
 // take gives the reports that wait and remembers them as sent.
-func (r *reporter) take() (list []*pb.ShardReport) {
+func (r *reporter) take() (list []*pb.ShardReport, devices []*pb.DeviceReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.sent) > maxReported || r.sent == nil {
@@ -77,6 +100,9 @@ func (r *reporter) take() (list []*pb.ShardReport) {
 		list = append(list, report)
 		r.sent[key] = time.Now()
 	}
-	r.waiting, r.sending = nil, false
-	return list
+	for _, d := range r.devices {
+		devices = append(devices, d)
+	}
+	r.waiting, r.devices, r.sending = nil, nil, false
+	return list, devices
 }

@@ -27,6 +27,10 @@ type Admission struct {
 	Reserved    Rate          `json:"reserved"`
 	Short       Rate          `json:"short"`
 	Expected    time.Duration `json:"expected_ns"` // until enough ends, if nobody renews; 0: not by waiting
+	// Devices tells, of a dry run alone, how the capacity was measured; Unmeasured
+	// ones count for nothing.
+	Devices    []DeviceCapacity `json:"devices,omitempty"`
+	Unmeasured int              `json:"unmeasured,omitempty"`
 }
 
 // Capacity is what the cell can promise, and how each device was measured.
@@ -41,7 +45,21 @@ type DeviceCapacity struct {
 	Device uint64        `json:"device"`
 	Rate   Rate          `json:"rate"`
 	Age    time.Duration `json:"age_ns"`
-	How    string        `json:"how"` // scheduler or peak
+	How    string        `json:"how"` // calibrated, scheduler or peak
+}
+
+func capacityFromPB(p *pb.DeviceCapacity) *DeviceCapacity {
+	if p == nil {
+		return nil
+	}
+	return &DeviceCapacity{p.GetDevice(), rateFromPB(p.GetRate()), time.Duration(p.GetAgeS()) * time.Second, p.GetHow()}
+}
+
+func capacitiesFromPB(list []*pb.DeviceCapacity) (out []DeviceCapacity) {
+	for _, p := range list {
+		out = append(out, *capacityFromPB(p))
+	}
+	return out
 }
 
 // Reserve keeps bandwidth for a job until its TTL is over; an equal repeat for the
@@ -57,7 +75,8 @@ func (c *Cell) Reserve(ctx context.Context, r Reservation, dry bool) (Admission,
 		Reservation: &pb.Reservation{Job: r.Job, Class: r.Class, Rate: rateToPB(r.Rate), TtlMs: uint64(r.TTL.Milliseconds())}}
 	a, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.ReserveReply, error) { return m.Reserve(ctx, request) })
 	return Admission{Reservation: reservationOf(a.GetReservation()), Fits: a.GetFits(), Capacity: rateFromPB(a.GetCapacity()),
-		Reserved: rateFromPB(a.GetReserved()), Short: rateFromPB(a.GetShort()), Expected: time.Duration(a.GetExpectedMs()) * time.Millisecond}, err
+		Reserved: rateFromPB(a.GetReserved()), Short: rateFromPB(a.GetShort()), Expected: time.Duration(a.GetExpectedMs()) * time.Millisecond,
+		Devices: capacitiesFromPB(a.GetDevices()), Unmeasured: int(a.GetUnmeasured())}, err
 }
 
 // RenewReservation begins a reservation's time anew; a ttl of 0 keeps the one it
@@ -92,11 +111,7 @@ func (c *Cell) Reservations(ctx context.Context, job string) ([]Reservation, Cap
 	for _, p := range r.GetReservations() {
 		list = append(list, reservationOf(p))
 	}
-	capacity := Capacity{Total: rateFromPB(r.GetCapacity()), Unmeasured: int(r.GetUnmeasured())}
-	for _, d := range r.GetDevices() {
-		capacity.Devices = append(capacity.Devices, DeviceCapacity{d.GetDevice(), rateFromPB(d.GetRate()), time.Duration(d.GetAgeS()) * time.Second, d.GetHow()})
-	}
-	return list, capacity, err
+	return list, Capacity{Total: rateFromPB(r.GetCapacity()), Devices: capacitiesFromPB(r.GetDevices()), Unmeasured: int(r.GetUnmeasured())}, err
 }
 
 func reservationOf(p *pb.Reservation) Reservation {

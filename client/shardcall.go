@@ -8,6 +8,7 @@ import (
 	"strake/client/internal/read"
 	"strake/client/internal/transport"
 	"strake/internal/errs"
+	"strake/internal/layout"
 	"strake/proto/frame"
 )
 
@@ -177,7 +178,11 @@ func (f *fetcher) cancel(id int) {
 
 // probe has a server that became suspect by this call probed.
 func (f *fetcher) probe(c *shardCall) {
-	f.v.cell.shards.probe(c.to, c.body.Shard, c.body.Ranges[0])
+	var device layout.DeviceID
+	if s := f.segment(c.to.segment); s != nil && int(c.body.Shard.Shard) < len(s.shards) {
+		device = s.shards[c.body.Shard.Shard].device
+	}
+	f.v.cell.shards.probe(c.to, device, c.body.Shard, c.body.Ranges[0])
 }
 
 // finish ends a call that was not submitted.

@@ -22,6 +22,7 @@ type CellStatus struct {
 	TotalBytes       uint64         `json:"total_bytes"`
 	UsedBytes        uint64         `json:"used_bytes"`
 	ReservedBytes    uint64         `json:"reserved_bytes"`
+	OtherBytes       uint64         `json:"other_bytes"` // logs, indexes, others' files
 	Problems         []string       `json:"problems"`
 }
 
@@ -55,8 +56,11 @@ type DeviceInfo struct {
 	TotalBytes    uint64 `json:"total_bytes"`
 	UsedBytes     uint64 `json:"used_bytes"`
 	ReservedBytes uint64 `json:"reserved_bytes"`
+	OtherBytes    uint64 `json:"other_bytes"` // logs, index, others' files
 	Incarnation   uint64 `json:"incarnation"`
-	Note          string `json:"note,omitempty"` // what is odd about it: a copy of it that still runs
+	Note          string `json:"note,omitempty"` // what is odd about it: a copy of it that still runs, why it limps
+	// Capacity is what it was measured to do; nil: it was not.
+	Capacity *DeviceCapacity `json:"capacity,omitempty"`
 }
 
 // Status describes the cell.
@@ -70,7 +74,7 @@ func (c *Cell) Status(ctx context.Context) (CellStatus, error) {
 	s := CellStatus{
 		Cell: fmt.Sprintf("%016x", r.Cell), Health: "healthy", ServersUp: r.ServersUp, ServersDown: r.ServersDown,
 		Volumes: r.Volumes, Segments: r.Segments, SegmentsDegraded: r.SegmentsDegraded, SegmentsAtRisk: r.SegmentsAtRisk,
-		SegmentsLost: r.SegmentsLost, TotalBytes: r.TotalBytes, UsedBytes: r.UsedBytes, ReservedBytes: r.ReservedBytes,
+		SegmentsLost: r.SegmentsLost, TotalBytes: r.TotalBytes, UsedBytes: r.UsedBytes, ReservedBytes: r.ReservedBytes, OtherBytes: r.OtherBytes,
 		Problems: append([]string{}, r.Problems...),
 	}
 	for _, m := range r.Members {
@@ -99,7 +103,7 @@ func (c *Cell) Servers(ctx context.Context) ([]ServerInfo, error) {
 			State: s.State, SilentMs: s.SilentMs, Version: s.Version}
 		for _, d := range s.Devices {
 			info.Devices = append(info.Devices, DeviceInfo{d.Id, uuidText(d.Uuid), d.Path, d.State,
-				d.TotalBytes, d.UsedBytes, d.ReservedBytes, d.Incarnation, d.Note})
+				d.TotalBytes, d.UsedBytes, d.ReservedBytes, d.OtherBytes, d.Incarnation, d.Note, capacityFromPB(d.Capacity)})
 		}
 		list = append(list, info)
 	}

@@ -21,7 +21,7 @@ func (l lease) tailSegment(ctx context.Context, tail []recovery.Tail, avoid []la
 		need += layout.ShardOffset(layout.BlockCount(t.Header.Blocks).Bytes())
 	}
 	request := &pb.AllocateSegmentsRequest{Command: newCommand(), Session: uint64(l.session), Volume: uint64(l.volume),
-		Epoch: uint64(l.epoch), Count: 1, ShardLength: uint64(min(need, layout.MaxShardLength))}
+		Epoch: uint64(l.epoch), Count: 1, ShardLength: uint64(min(need, layout.MaxShardLength)), Urgent: true}
 	for _, s := range avoid {
 		request.AvoidServers = append(request.AvoidServers, uint64(s))
 	}

@@ -5,13 +5,9 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"time"
 
 	"strake/internal/vfs"
 )
-
-// measureEvery is how old a measured fill may be.
-const measureEvery = 200 * time.Millisecond
 
 // limited opens devices that say that they are no larger than a limit, whatever
 // the file system below has: for a directory that shares its disk with others.
@@ -32,9 +28,17 @@ type limitedFS struct {
 	dir   string
 	limit uint64
 
-	mu   sync.Mutex // held while the directory is measured: one walk serves all
-	at   time.Time  // guarded by mu: when used was measured
-	used uint64     // guarded by mu: bytes of the directory's files on the disk
+	mu   sync.Mutex
+	next *measure // guarded by mu: begins when the one under way has ended; nil: none waits
+	busy sync.Mutex
+}
+
+// measure is one walk over the directory, for all who asked before it began: what
+// was written before somebody asked is in what he is told.
+type measure struct {
+	once sync.Once
+	used uint64 // bytes of the directory's files on the disk
+	err  error
 }
 
 // Usage tells the limit, and what is left of it and of the disk below.
@@ -43,30 +47,34 @@ func (l *limitedFS) Usage() (vfs.Usage, error) {
 	if err != nil {
 		return u, err
 	}
-	used, err := l.measure()
-	if err != nil {
-		return u, err
-	}
-	return vfs.Usage{Total: min(u.Total, l.limit), Free: min(u.Free, l.limit-min(used, l.limit))}, nil
+	m := l.join()
+	m.once.Do(func() { l.walk(m) })
+	return vfs.Usage{Total: min(u.Total, l.limit), Free: min(u.Free, l.limit-min(m.used, l.limit))}, m.err
 }
 
-// measure adds up the blocks that the directory's files take on the disk.
-func (l *limitedFS) measure() (uint64, error) {
+func (l *limitedFS) join() *measure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.at) < measureEvery {
-		return l.used, nil
+	if l.next == nil {
+		l.next = &measure{}
 	}
-	var used uint64
-	err := filepath.WalkDir(l.dir, func(_ string, d fs.DirEntry, err error) error {
+	return l.next
+}
+
+// walk adds up the blocks that the directory's files take on the disk.
+func (l *limitedFS) walk(m *measure) {
+	l.busy.Lock()
+	defer l.busy.Unlock()
+	l.mu.Lock()
+	l.next = nil // who asks from now on is not served by this one
+	l.mu.Unlock()
+	m.err = filepath.WalkDir(l.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil // it went meanwhile
 		}
 		if info, err := d.Info(); err == nil {
-			used += uint64(info.Sys().(*syscall.Stat_t).Blocks) * 512
+			m.used += uint64(info.Sys().(*syscall.Stat_t).Blocks) * 512
 		}
 		return nil
 	})
-	l.at, l.used = time.Now(), used
-	return used, err
 }

@@ -52,6 +52,7 @@ func (a *app) chunkdServe() *cobra.Command {
 	f.Var(&capacity, "capacity", "most bytes that a device takes (default 0: its whole file system)")
 	f.StringVar(&cfg.Metrics, "metrics", "", "serve Prometheus metrics at HOST:PORT/metrics (default: not at all)")
 	f.Var((*qosSwitch)(&cfg.FIFO), "qos", "on: by class, reservation, weight and limit; off: in the order of arrival, to compare with")
+	f.BoolVar(&cfg.Calibrate, "calibrate", true, "measure each device for a second once the server serves, for `strake reserve`")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("device")
 	return a.profiled(c)

@@ -146,10 +146,10 @@ func TestTargetIsNotOverwrittenUnasked(t *testing.T) {
 }
 
 func fileBlocks(t *testing.T, path string) uint64 {
-	l := &limitedFS{dir: path}
-	n, err := l.measure()
-	must(t, err)
-	return n
+	var m measure
+	(&limitedFS{dir: path}).walk(&m)
+	must(t, m.err)
+	return m.used
 }
 
 func must(t testing.TB, err error) {

@@ -60,6 +60,20 @@ func admissionText(w io.Writer, a client.Admission, dry bool) {
 	free := client.Rate{Bytes: max(0, a.Capacity.Bytes-a.Reserved.Bytes), Ops: max(0, a.Capacity.Ops-a.Reserved.Ops)}
 	pairs(w, [][2]string{{"job", a.Reservation.Job}, {"reservation", rateText(a.Reservation.Rate) + " " + said},
 		{"capacity less one server", rateText(a.Capacity)}, {"reserved", rateText(a.Reserved)}, {"free", rateText(free)}})
+	if dry {
+		fmt.Fprintln(w)
+		capacityLines(w, a.Devices, a.Unmeasured)
+	}
+}
+
+// capacityLines tells how devices were measured.
+func capacityLines(w io.Writer, devices []client.DeviceCapacity, unmeasured int) {
+	for i := range devices {
+		fmt.Fprintf(w, "  device %d: %s\n", devices[i].Device, capacityText(&devices[i]))
+	}
+	if unmeasured > 0 {
+		fmt.Fprintf(w, "  %d devices were not measured and count for nothing: `strake server calibrate`\n", unmeasured)
+	}
 }
 
 func expectedText(a client.Admission) string {
@@ -91,12 +105,7 @@ func reservationTable(w io.Writer, list []client.Reservation, c client.Capacity)
 	}
 	table(w, []string{"JOB", "CLASS", "RESERVED", "LEFT", "CLASS GETS NOW"}, rows)
 	fmt.Fprintf(w, "\ncapacity less one server: %s\n", rateText(c.Total))
-	for _, d := range c.Devices {
-		fmt.Fprintf(w, "  device %d: %s (%s, %v ago)\n", d.Device, rateText(d.Rate), d.How, d.Age)
-	}
-	if c.Unmeasured > 0 {
-		fmt.Fprintf(w, "  %d devices were not measured and count for nothing\n", c.Unmeasured)
-	}
+	capacityLines(w, c.Devices, c.Unmeasured)
 }
 
 func (a *app) reserveShow() *cobra.Command {

@@ -37,7 +37,7 @@ func statusText(w io.Writer, s client.CellStatus) {
 		{"chunk servers", fmt.Sprintf("%d up, %d down", s.ServersUp, s.ServersDown)},
 		{"volumes", strconv.FormatUint(s.Volumes, 10)},
 		{"segments", fmt.Sprintf("%d: %d degraded, %d at risk, %d lost", s.Segments, s.SegmentsDegraded, s.SegmentsAtRisk, s.SegmentsLost)},
-		{"space", fmt.Sprintf("%s used and %s reserved of %s", sizeText(s.UsedBytes), sizeText(s.ReservedBytes), sizeText(s.TotalBytes))},
+		{"space", fmt.Sprintf("%s used, %s reserved and %s other of %s", sizeText(s.UsedBytes), sizeText(s.ReservedBytes), sizeText(s.OtherBytes), sizeText(s.TotalBytes))},
 	})
 	var rows [][]string
 	for _, m := range s.Members {
@@ -62,7 +62,7 @@ func statusText(w io.Writer, s client.CellStatus) {
 }
 
 func (a *app) serverCommand() *cobra.Command {
-	return group("server", "chunk servers", a.serverList(), a.serverDrain(), a.serverUndrain(), a.serverRemove())
+	return group("server", "chunk servers", a.serverList(), a.serverDrain(), a.serverUndrain(), a.serverRemove(), a.serverCalibrate())
 }
 
 func (a *app) serverList() *cobra.Command {
@@ -88,14 +88,14 @@ func serverTable(w io.Writer, list []client.ServerInfo) {
 	var rows [][]string
 	for _, s := range list {
 		for i, d := range s.Devices {
-			row := []string{"", "", "", "", strconv.FormatUint(d.ID, 10), d.State, sizeText(d.UsedBytes), sizeText(d.ReservedBytes), sizeText(d.TotalBytes), d.Path}
+			row := []string{"", "", "", "", strconv.FormatUint(d.ID, 10), d.State, sizeText(d.UsedBytes), sizeText(d.ReservedBytes), sizeText(d.TotalBytes), capacityText(d.Capacity), d.Path}
 			if i == 0 {
 				copy(row, []string{strconv.FormatUint(s.ID, 10), s.Address, s.Domain, s.State})
 			}
 			rows = append(rows, row)
 		}
 	}
-	table(w, []string{"ID", "ADDRESS", "DOMAIN", "STATE", "DEVICE", "STATE", "USED", "RESERVED", "TOTAL", "PATH"}, rows)
+	table(w, []string{"ID", "ADDRESS", "DOMAIN", "STATE", "DEVICE", "STATE", "USED", "RESERVED", "TOTAL", "CAPACITY", "PATH"}, rows)
 	for _, s := range list {
 		for _, d := range s.Devices {
 			if d.Note != "" {

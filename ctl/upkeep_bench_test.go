@@ -16,13 +16,13 @@ func BenchmarkRebuild(b *testing.B) {
 	b.Run("emulated", func(b *testing.B) {
 		shape := fmt.Sprintf("read=%d,write=%d,iops=4000,latency=100us", deviceRate, deviceRate)
 		for range b.N {
-			rate, _ := rebuildOnce(b, shape, 256<<20)
+			rate, _ := rebuildOnce(b, shape, 768<<20)
 			b.ReportMetric(rate/(7*deviceRate/(4+1)), "of-bound")
 		}
 	})
 	b.Run("bare", func(b *testing.B) {
 		for range b.N {
-			_, cpu := rebuildOnce(b, "", 256<<20)
+			_, cpu := rebuildOnce(b, "", 768<<20)
 			b.ReportMetric(cpu, "cpu-s/GiB")
 		}
 	})

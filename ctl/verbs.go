@@ -5,7 +5,7 @@ package ctl
 // compares the table with the command tree.
 var verbs = []string{
 	"dev", "meta serve", "meta add", "meta rm", "chunkd serve",
-	"status", "health", "cell ls", "server ls", "server drain", "server undrain", "server rm",
+	"status", "health", "cell ls", "server ls", "server drain", "server undrain", "server rm", "server calibrate",
 	"device replace", "rebuild status", "rebalance start", "rebalance status", "rebalance stop", "scrub start", "scrub status",
 	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
 	"volume import", "volume export", "volume clone",

@@ -3,19 +3,25 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"strake/client"
 	"strake/e2e/cluster"
+	"strake/internal/layout"
 )
 
 // TestFullCellRefusesWritesAndNothingElse fills a small cell to the brim: writes
-// are refused with no-space, what is there reads back, removing a volume works and
-// makes room.
+// are refused with no-space while the reserve of each device is free, by the blocks
+// that the disk counts; what is there reads back, a discard goes on, the status says
+// what is wrong, removing a volume works and makes room.
 func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
+	const capacity = 192 << 20
 	c := start(t, cluster.Options{Chunkds: 3, ChunkdArgs: []string{"--capacity", "192MiB"}}) // 2+1
-	const size = 384 << 20                                                                   // all that the devices hold, reserve and overhead included
+	const size = 2 * capacity                                                                // all that the devices hold, reserve and overhead included
 	create(t, c, "a", size/4096)
 	create(t, c, "b", 4096)
 	vol := open(t, c, "a", client.OpenOptions{Write: true})
@@ -34,6 +40,21 @@ func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
 		t.Fatalf("after %d MiB: got %v, want no-space", 4*written, full)
 	}
 	t.Logf("%d MiB fitted", 4*written)
+	for _, s := range c.Chunkds {
+		used := blocksBelow(t, filepath.Join(c.Dir(), s.Name))
+		if most := capacity - layout.ForData.Kept(capacity); used > most {
+			t.Errorf("%s holds %d bytes, of %d data may fill %d", s.Name, used, capacity, most)
+		}
+	}
+	cell := dial(t, c)
+	s, err := cell.Status(t.Context())
+	check(t, err)
+	if s.Health == "healthy" {
+		t.Errorf("the status of a full cell is %s, problems %q", s.Health, s.Problems)
+	}
+	if err := vol.Discard(t.Context(), size-1<<20, 1<<20); err != nil {
+		t.Errorf("a discard in a full cell: %v", err)
+	}
 	if written < 16 {
 		t.Errorf("%d MiB fitted into a cell of 3 x 192 MiB at 2+1", 4*written)
 	}
@@ -46,7 +67,6 @@ func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
 	if err := vol.Close(); err != nil && !errors.Is(err, client.ErrNoSpace) {
 		t.Fatal(err)
 	}
-	cell := dial(t, c)
 	check(t, cell.RemoveVolume(t.Context(), "a", true))
 	b, err := cell.Open(t.Context(), "b", client.OpenOptions{Write: true})
 	check(t, err)
@@ -58,4 +78,19 @@ func TestFullCellRefusesWritesAndNothingElse(t *testing.T) {
 		return err == nil
 	})
 	check(t, b.Close())
+}
+
+// blocksBelow counts the bytes that the files of a directory take on the disk.
+func blocksBelow(t *testing.T, dir string) (used uint64) {
+	t.Helper()
+	check(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // it went meanwhile
+		}
+		if info, err := d.Info(); err == nil {
+			used += uint64(info.Sys().(*syscall.Stat_t).Blocks) * 512
+		}
+		return nil
+	}))
+	return used
 }

@@ -53,7 +53,7 @@ func jobOf(r *pb.RebuildShard) (*job, error) {
 	}
 	key := layout.ShardKey{Segment: layout.SegmentID(t.Shard.Segment), Shard: layout.ShardIndex(t.Shard.Shard)}
 	b.spec = store.ShardSpec{Key: key, Generation: layout.Generation(t.Shard.Generation), Cell: layout.CellID(t.Cell), Volume: layout.VolumeID(t.Volume),
-		Epoch: layout.Epoch(t.Epoch), Geometry: g, Length: layout.ShardOffset(t.Length), Map: t.Map}
+		Epoch: layout.Epoch(t.Epoch), Geometry: g, Length: layout.ShardOffset(t.Length), Map: t.Map, Purpose: layout.ForUpkeep}
 	var err error
 	if b.seal, err = sealOf(r.Seal, key.Segment, g); err != nil {
 		return nil, err

@@ -33,7 +33,15 @@ func shardSpec(s *pb.ShardSpec) (store.ShardSpec, error) {
 		err = errs.New(errs.InvalidArgument, "create shard "+ref.String(), "length of %d bytes", s.Length)
 	}
 	return store.ShardSpec{Key: ref.ShardKey, Generation: ref.Generation, Cell: layout.CellID(s.Cell), Volume: layout.VolumeID(s.Volume),
-		Epoch: layout.Epoch(s.Epoch), Geometry: g, Length: layout.ShardOffset(s.Length), Map: s.Map}, err
+		Epoch: layout.Epoch(s.Epoch), Geometry: g, Length: layout.ShardOffset(s.Length), Map: s.Map, Purpose: purposeIn(s.Purpose)}, err
+}
+
+// purposeIn reads a purpose; one of a later version is the most modest.
+func purposeIn(p uint32) layout.Purpose {
+	if p > uint32(layout.ForNeed) {
+		return layout.ForData
+	}
+	return layout.Purpose(p)
 }
 
 func shardSeal(s *pb.ShardSeal) (stripe.ShardSeal, error) {

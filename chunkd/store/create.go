@@ -39,7 +39,7 @@ func (s *Store) create(spec *ShardSpec) error {
 	if err := s.checkTombstone(spec); err != nil {
 		return err
 	}
-	if err := s.reserve(int64(spec.Length)); err != nil {
+	if err := s.reserve(int64(spec.Length), spec.Purpose); err != nil {
 		return err
 	}
 	err := s.writeShard(spec)

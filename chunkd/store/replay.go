@@ -154,11 +154,7 @@ func (l *appendLog) scan(freed format.LSN) ([]found, error) {
 // with Version: skipped, it would count as a write that never came.
 func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found, err error) {
 	b := make([]byte, f.size)
-	for at := int64(0); at < f.size; { // in steps, so that an unreadable place hides no more than itself
-		n := min(int64(64<<10), f.size-at)
-		_, _ = f.file.ReadAt(b[at:at+n], at) // what can't be read stays zero: a missing record
-		at += n
-	}
+	f.read(b, 0, maxRun)
 	for pos := int64(0); pos+format.LogHeadLen <= f.size; {
 		head, ok := format.DecodeLogHead(b[pos:], &l.key)
 		if version, lsn, alien := format.AlienLogHead(b[pos:], &l.key); alien && lsn > freed {
@@ -180,6 +176,22 @@ func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found, err
 	}
 	return records, nil
 }
+
+// read fills b from off on, a piece at a time. What can't be read is tried again in
+// short pieces, so that an unreadable place hides no more than itself, and then stays
+// zero: a missing record.
+func (f *logFile) read(b []byte, off int64, piece int) {
+	for at := 0; at < len(b); at += piece {
+		p := b[at:min(at+piece, len(b))]
+		if _, err := f.file.ReadAt(p, off+int64(at)); err != nil && piece > shortRead {
+			clear(p)
+			f.read(p, off+int64(at), shortRead)
+		}
+	}
+}
+
+// shortRead is how many bytes of the log one unreadable place may hide.
+const shortRead = 64 << 10
 
 // resume sets where LSNs go on. durable was learned from what followed; all
 // that was restored counts as durable from here on.

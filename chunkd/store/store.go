@@ -30,6 +30,7 @@ type Store struct {
 	ballast ballast
 
 	creating [64]sync.Mutex // by key; see Create
+	trials   sync.Mutex     // see NewTrial
 
 	superMu sync.Mutex // held across the write of the superblock: writes must not mix
 	super   atomic.Pointer[format.Superblock]

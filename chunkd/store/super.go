@@ -18,6 +18,7 @@ const (
 	superblockTemp = "SUPERBLOCK.tmp"
 	lockFile       = "LOCK"
 	reserveFile    = "RESERVE"
+	trialFile      = "TRIAL"
 	shardDir       = "shards"
 	logDir         = "log"
 	indexDir       = "index"

@@ -60,6 +60,7 @@ type table struct {
 	active  map[slot]*shard // with appends, or lately used
 	charged int64           // sum of charge over all rows, and of what is being created
 	stored  int64           // sum of stored over all rows, bytes
+	removed int64           // bytes by which stored ever fell
 }
 
 func newTable() *table {
@@ -97,6 +98,7 @@ func (t *table) remove(i slot) {
 	delete(t.active, i)
 	t.charged -= r.charge()
 	t.stored -= int64(r.stored) * layout.BlockSize
+	t.removed += int64(r.stored) * layout.BlockSize
 	*r = row{}
 	t.free = append(t.free, i)
 }
@@ -106,11 +108,13 @@ func (t *table) update(i slot, change func(r *row)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.at(i)
+	was := int64(r.stored) * layout.BlockSize
 	t.charged -= r.charge()
-	t.stored -= int64(r.stored) * layout.BlockSize
 	change(r)
+	now := int64(r.stored) * layout.BlockSize
 	t.charged += r.charge()
-	t.stored += int64(r.stored) * layout.BlockSize
+	t.stored += now - was
+	t.removed += max(0, was-now)
 }
 
 // row gives a copy.

@@ -28,6 +28,7 @@ type ShardSpec struct {
 	Geometry   layout.Geometry
 	Length     layout.ShardOffset // a multiple of BlockSize, at most MaxShardLength
 	Map        bool
+	Purpose    layout.Purpose // how far into the reserve it may go; not kept
 }
 
 // Append is one unit and its stripe header. Header and Payload are not kept.
@@ -99,7 +100,8 @@ type Usage struct {
 	Total    uint64
 	Stored   uint64 // in durable units
 	Reserved uint64 // promised to shards, stored bytes included
-	Free     uint64 // for new shards, after the reserve
+	Other    uint64 // on the disk beside durable units: logs, index, what waits for a sync, others' files
+	Free     uint64 // for new shards of clients' data, after the reserve
 	Shards   uint64
 }
 

@@ -83,7 +83,7 @@ func (w *writer) sendSync(to core, s *write.Sync) {
 
 func (w *writer) allocate(f *Fiber, a *write.Allocation) ([]write.Segment, error) {
 	r, err := metaCall[*Segments](w.c, f, allocateTimeout, allocateTimeout, &AllocateSegments{Command: w.c.command(), Session: w.c.session.ID,
-		Volume: w.v.ID, Epoch: w.epoch, Map: a.Map, Count: a.Count, Length: a.MinLength, Avoid: append([]layout.ServerID(nil), a.Avoid...)})
+		Volume: w.v.ID, Epoch: w.epoch, Map: a.Map, Count: a.Count, Length: a.MinLength, Urgent: a.Urgent, Avoid: append([]layout.ServerID(nil), a.Avoid...)})
 	if err != nil {
 		return nil, errs.Wrap(err, "allocate segments")
 	}

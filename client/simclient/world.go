@@ -143,6 +143,7 @@ type (
 		Map     bool
 		Count   int
 		Length  layout.ShardOffset
+		Urgent  bool
 		Avoid   []layout.ServerID
 	}
 	Segments     struct{ List []*Segment }

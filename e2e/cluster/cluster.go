@@ -95,7 +95,7 @@ func (c *Cluster) define() error {
 			return err
 		}
 		args := []string{"chunkd", "serve", "--cell", c.Cell, "--listen", data, "--control", control,
-			"--device", dir, "--domain", "zone/rack/" + name}
+			"--device", dir, "--domain", "zone/rack/" + name, "--calibrate=false"}
 		c.Chunkds = append(c.Chunkds, c.process(name, data, append(args, c.opts.ChunkdArgs...)...))
 	}
 	return nil

@@ -63,7 +63,7 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Timing == (server.Timing{}) {
 		o.Timing = server.Timing{SessionTTL: slow * 4 * time.Second, ServerSilence: slow * 3 * time.Second, ChunkCall: slow * 2 * time.Second,
-			Control: 50 * time.Millisecond, RecoverAfter: 200 * time.Millisecond, PurgeAfter: time.Hour}
+			Control: 50 * time.Millisecond, RecoverAfter: 200 * time.Millisecond, PurgeAfter: time.Hour, LimpingHold: time.Second}
 	}
 	return o
 }

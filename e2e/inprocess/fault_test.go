@@ -378,29 +378,3 @@ func rot(t *testing.T, disk *vfs.Mem, from int64) (flipped int) {
 	}
 	return flipped
 }
-
-// TestAFullCellRefusesWritesAndKeepsWhatItHas fills the devices.
-func TestAFullCellRefusesWritesAndKeepsWhatItHas(t *testing.T) {
-	long(t)
-	c := Start(t, Options{Chunkds: 2, DiskBytes: 256 * mib})
-	cell := c.Dial()
-	create(t, cell, "v", 100*mib, 1, 1)
-	create(t, cell, "w", 100*mib, 1, 1)
-	v := open(t, cell, "v", writing)
-	want := pattern(1, 20*mib)
-	write(t, v, want, 0)
-	flush(t, v)
-	p := pattern(2, mib)
-	var err error
-	for i := int64(0); i < 1000 && err == nil; i++ { // the log grows, whatever is overwritten
-		_, err = v.WriteAt(p, 30*mib+i%10*mib)
-	}
-	fails(t, "a write to a full cell", err, client.ErrNoSpace)
-	holds(t, v, want, 0)
-	flush(t, v)
-	if err := v.Discard(t.Context(), 30*mib, 20*mib); err != nil {
-		t.Errorf("a discard in a full cell: %v", err)
-	}
-	holds(t, v, make([]byte, mib), 35*mib)
-	closed(t, v)
-}

@@ -107,6 +107,14 @@ func (a *allocation) record() ([]layout.SegmentID, error) {
 	return r.Segments, err
 }
 
+// purpose is what the segments are for.
+func (a *allocation) purpose() layout.Purpose {
+	if a.q.Urgent || a.q.Map {
+		return layout.ForNeed
+	}
+	return layout.ForData
+}
+
 // choose places segments on what is up, by the newest word.
 func (a *allocation) choose(view *state.View, v *state.Volume) (list []state.PlacedSegment, err error) {
 	m := a.m
@@ -114,10 +122,13 @@ func (a *allocation) choose(view *state.View, v *state.Volume) (list []state.Pla
 		d, ok := m.figures[id]
 		return placement.Figures{Used: d.Used, Reserved: d.Reserved}, ok
 	}))
-	req := placement.Request{Geometry: v.Geometry, Urgent: a.q.Map, AvoidServers: a.q.Avoid, AvoidDevices: sortedIDs(a.failed)}
+	req := placement.Request{Geometry: v.Geometry, Purpose: a.purpose(), AvoidServers: a.q.Avoid, AvoidDevices: sortedIDs(a.failed)}
 	source := rand.NewPCG(m.s.rand.Uint64(), m.s.rand.Uint64())
 	for i := range uint64(a.q.Count) {
 		req.ShardLength = placement.ShardLength(v.Segments+i, view.Cell().ShardLength, a.q.Length)
+		if a.q.Urgent {
+			req.ShardLength = max(a.q.Length, layout.BlockSize)
+		}
 		devices, g, err := placer.Place(req, source)
 		if err != nil {
 			if len(list) > 0 {
@@ -149,7 +160,7 @@ func (a *allocation) create(ids []layout.SegmentID) (dead []layout.SegmentID, er
 			d, _ := view.Device(p.Device)
 			requests[d.Server] = append(requests[d.Server], &createShards{[]store.ShardSpec{{
 				Key: layout.ShardKey{Segment: g.ID, Shard: layout.ShardIndex(i)}, Generation: p.Generation, Cell: cellID, Volume: g.Volume,
-				Epoch: g.Epoch, Geometry: g.Geometry, Length: g.ShardLength, Map: g.Map}}})
+				Epoch: g.Epoch, Geometry: g.Geometry, Length: g.ShardLength, Map: g.Map, Purpose: a.purpose()}}})
 		}
 	}
 	failed := a.m.askAll(a.f, requests)

@@ -14,38 +14,40 @@ type Device struct {
 	Domain string // its server's: zone/rack/host, outermost first
 	Total  uint64
 	Used   uint64
-	// Reserved is what is promised beyond Used, as far as is known.
-	Reserved uint64
-	Busy     uint16 // load in thousandths, 0 to 1000
-	State    state.DeviceState
-	Up       bool // its server serves
+	// Reserved is what is promised beyond Used, and Other what the disk holds beside
+	// both, as far as is known.
+	Reserved, Other uint64
+	Busy            uint16 // load in thousandths, 0 to 1000
+	State           state.DeviceState
+	Up              bool // its server serves
 }
 
-// takes tells whether the device may get shards at all.
-func (d *Device) takes() bool { return d.Up && d.State == state.DeviceUp }
+// takes tells whether the device may get shards at all: one that limps only where
+// there are too few others.
+func (d *Device) takes() bool {
+	return d.Up && (d.State == state.DeviceUp || d.State == state.DeviceLimping)
+}
 
-// reserveShare is the part of a device that client data may not fill: deletes,
-// roots, moves and recovery live from it.
-const reserveShare = 20 // one twentieth
+func (d *Device) limps() bool { return d.State == state.DeviceLimping }
 
-// free is what a request may still put there.
-func (d *Device) free(urgent bool) uint64 {
-	gone := d.Used + d.Reserved
-	if !urgent {
-		gone += d.Total / reserveShare
-	}
+// free is what may still be put there for a purpose.
+func (d *Device) free(p layout.Purpose) uint64 {
+	gone := d.Used + d.Reserved + d.Other + p.Kept(d.Total)
 	return d.Total - min(d.Total, gone)
 }
 
+// Free is what is left of the device, the reserve included.
+func (d *Device) Free() uint64 { return d.Total - min(d.Total, d.Used+d.Reserved+d.Other) }
+
 // weight is free MiB times idleness; at least 1, because it is asked of usable
 // devices. It has 34 bits at most, so a sum over all groups does not overflow.
-func (d *Device) weight(urgent bool) uint64 {
-	return max(1, min(d.free(urgent)>>20, 1<<34)*d.idle()/1000)
+func (d *Device) weight(p layout.Purpose) uint64 {
+	return max(1, min(d.free(p)>>20, 1<<34)*d.idle()/1000)
 }
 
 // room is the free part of the device in millionths, times idleness.
-func (d *Device) room(urgent bool) uint64 {
-	return (d.free(urgent) >> 10) * 1000 / max(1, d.Total>>20) * d.idle()
+func (d *Device) room(p layout.Purpose) uint64 {
+	return (d.free(p) >> 10) * 1000 / max(1, d.Total>>20) * d.idle()
 }
 
 // idle is 1000 less the load; a busy device keeps a twentieth of its chance.
@@ -60,8 +62,8 @@ type Cluster struct {
 
 // Figures are a device's newest figures, which the leader has from heartbeats.
 type Figures struct {
-	Used, Reserved uint64
-	Busy           uint16
+	Used, Reserved, Other uint64
+	Busy                  uint16
 }
 
 // Of makes the cluster of a view. up tells whether a server is heard; figures
@@ -82,7 +84,7 @@ func Of(view *state.View, up func(layout.ServerID) bool, figures func(layout.Dev
 			State: d.State, Up: s.Up && up(s.ID)}
 		if figures != nil {
 			if f, ok := figures(d.ID); ok {
-				out.Used, out.Reserved, out.Busy = f.Used, f.Reserved, f.Busy
+				out.Used, out.Reserved, out.Other, out.Busy = f.Used, f.Reserved, f.Other, f.Busy
 			}
 		}
 		c.Devices = append(c.Devices, out)

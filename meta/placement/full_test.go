@@ -31,7 +31,7 @@ func TestACellIsFilledUpToItsReserve(t *testing.T) {
 		}
 		var free, total uint64
 		for i := range p.c.Devices {
-			free, total = free+p.c.Devices[i].free(false), total+p.c.Devices[i].Total
+			free, total = free+p.c.Devices[i].free(layout.ForData), total+p.c.Devices[i].Total
 		}
 		if free > total/25 {
 			t.Errorf("seed %d: refused with %d MiB of %d free above the reserve", seed, free>>20, total>>20)

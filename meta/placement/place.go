@@ -22,8 +22,8 @@ type Request struct {
 	AvoidServers []layout.ServerID
 	// AvoidDevices get no shard, whatever follows: creating one there failed.
 	AvoidDevices []layout.DeviceID
-	Urgent       bool // map pages, moves and recovery: may use the reserve
-	Scatter      int  // least scatter width; 0: DefaultScatter
+	Purpose      layout.Purpose // how far into the reserve it may go
+	Scatter      int            // least scatter width; 0: DefaultScatter
 }
 
 // Place chooses the devices of one segment, k+m by shard, and its geometry. It
@@ -66,7 +66,7 @@ func (p *Placer) Place(req Request, rnd Source) ([]layout.DeviceID, layout.Geome
 		req.Scatter = DefaultScatter
 	}
 	for _, avoid := range []bool{true, false} {
-		if usable := p.usable(&req, avoid, true); usable != nil {
+		if usable := p.sound(&req, p.usable(&req, avoid, true)); usable != nil {
 			if members, g, ok := p.choose(&req, usable, rnd); ok {
 				return p.settle(members, &req, rnd), g, nil
 			}
@@ -99,6 +99,20 @@ func (p *Placer) PlaceShorter(req *Request, atLeast layout.ShardOffset, rnd Sour
 	return p.Place(best, rnd)
 }
 
+// Room is how many servers, of a cell of one server how many devices, have room for
+// a first segment's shard.
+func (p *Placer) Room(purpose layout.Purpose) int {
+	levels := p.c.levels()
+	usable := p.usable(&Request{ShardLength: layout.FirstShardLength, Purpose: purpose}, false, true)
+	return p.count(levels[len(levels)-1], usable)
+}
+
+// Servers is how many servers there are, of a cell of one server how many devices.
+func (p *Placer) Servers() int {
+	levels := p.c.levels()
+	return p.domains[levels[len(levels)-1]].count
+}
+
 // widest is how many data shards a request could get; 0: it would be refused.
 func (p *Placer) widest(req *Request) int {
 	levels := p.c.levels()
@@ -120,13 +134,31 @@ func (p *Placer) usable(req *Request, avoid, space bool) []bool {
 		d := &p.c.Devices[i]
 		usable[i] = d.takes() && !slices.Contains(req.AvoidDevices, d.ID) &&
 			!(avoid && slices.Contains(req.AvoidServers, d.Server)) &&
-			!(space && d.free(req.Urgent) < uint64(req.ShardLength))
+			!(space && d.free(req.Purpose) < uint64(req.ShardLength))
 		any = any || usable[i]
 	}
 	if !any {
 		return nil
 	}
 	return usable
+}
+
+// sound takes those that limp out of the usable devices, unless the segment would
+// get narrower, or its shards nearer to each other, for want of them.
+func (p *Placer) sound(req *Request, usable []bool) []bool {
+	fit := slices.Clone(usable)
+	for i := range fit {
+		fit[i] = fit[i] && !p.c.Devices[i].limps()
+	}
+	for _, l := range p.c.levels() {
+		if n := req.Geometry.Shards(); p.count(l, usable) >= n {
+			if p.count(l, fit) >= n {
+				return fit
+			}
+			return usable
+		}
+	}
+	return usable // too few for the whole width as it is
 }
 
 // choose looks for the widest segment first, and for each width for the widest
@@ -175,7 +207,7 @@ func (p *Placer) pick(l level, n int, req *Request, usable []bool, rnd Source) (
 		if members == nil {
 			continue
 		}
-		sum += p.least(members, func(d *Device) uint64 { return d.weight(req.Urgent) })
+		sum += p.least(members, func(d *Device) uint64 { return d.weight(req.Purpose) })
 		whole, sums = append(whole, members), append(sums, sum)
 	}
 	if sum == 0 {
@@ -213,9 +245,9 @@ func (p *Placer) even(l level, n int, req *Request, usable []bool, group []int, 
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(p.c.Devices[b].room(req.Urgent), p.c.Devices[a].room(req.Urgent))
+		return cmp.Compare(p.c.Devices[b].room(req.Purpose), p.c.Devices[a].room(req.Purpose))
 	})
-	if p.c.Devices[order[0]].room(req.Urgent) <= least+max(uneven, least/4) {
+	if p.c.Devices[order[0]].room(req.Purpose) <= least+max(uneven, least/4) {
 		return group
 	}
 	members, _ := take(nil, order, p.domains[l].of, n)
@@ -223,7 +255,7 @@ func (p *Placer) even(l level, n int, req *Request, usable []bool, group []int, 
 }
 
 func (p *Placer) leastRoom(members []int, req *Request) uint64 {
-	return p.least(members, func(d *Device) uint64 { return d.room(req.Urgent) })
+	return p.least(members, func(d *Device) uint64 { return d.room(req.Purpose) })
 }
 
 // least is the smallest figure of a group's members.
@@ -288,8 +320,8 @@ func (p *Placer) refuse(req *Request) error {
 	}
 	var full []string
 	for i, ok := range healthy {
-		if d := &p.c.Devices[i]; ok && d.free(req.Urgent) < uint64(req.ShardLength) {
-			full = append(full, fmt.Sprintf("device %d on server %d has %d bytes", d.ID, d.Server, d.free(req.Urgent)))
+		if d := &p.c.Devices[i]; ok && d.free(req.Purpose) < uint64(req.ShardLength) {
+			full = append(full, fmt.Sprintf("device %d on server %d has %d bytes", d.ID, d.Server, d.free(req.Purpose)))
 		}
 	}
 	return errs.New(errs.NoSpace, op, "no room for shards of %d bytes on %d %s: %s", req.ShardLength, need, last, shorten(full)).

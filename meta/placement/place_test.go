@@ -52,7 +52,7 @@ func random(rnd *rand.Rand) Cluster {
 }
 
 func request(rnd *rand.Rand) Request {
-	req := Request{Geometry: layout.Geometry{K: uint8(1 + rnd.Intn(8)), M: uint8(1 + rnd.Intn(3))}, ShardLength: 64 << 20, Urgent: rnd.Intn(2) == 0}
+	req := Request{Geometry: layout.Geometry{K: uint8(1 + rnd.Intn(8)), M: uint8(1 + rnd.Intn(3))}, ShardLength: 64 << 20, Purpose: layout.Purpose(rnd.Intn(3))}
 	if rnd.Intn(2) == 0 {
 		req.AvoidServers = []layout.ServerID{layout.ServerID(1 + rnd.Intn(10))}
 		req.AvoidDevices = []layout.DeviceID{layout.DeviceID(1 + rnd.Intn(10))}
@@ -69,7 +69,7 @@ func fit(c Cluster, req Request, avoid bool) int {
 	}
 	for i := range c.Devices {
 		d := &c.Devices[i]
-		if d.takes() && d.free(req.Urgent) >= uint64(req.ShardLength) && !slices.Contains(req.AvoidDevices, d.ID) && !(avoid && slices.Contains(req.AvoidServers, d.Server)) {
+		if d.takes() && d.free(req.Purpose) >= uint64(req.ShardLength) && !slices.Contains(req.AvoidDevices, d.ID) && !(avoid && slices.Contains(req.AvoidServers, d.Server)) {
 			seen[d.domain(last)] = true
 		}
 	}
@@ -116,7 +116,7 @@ func checkMembers(t *testing.T, seed int64, c Cluster, req Request, devices []la
 		all, got := map[domain]bool{}, map[domain]bool{}
 		for i := range c.Devices {
 			d := &c.Devices[i]
-			usable := d.takes() && d.free(req.Urgent) >= uint64(req.ShardLength) && !slices.Contains(req.AvoidDevices, d.ID) && !(avoided && slices.Contains(req.AvoidServers, d.Server))
+			usable := d.takes() && d.free(req.Purpose) >= uint64(req.ShardLength) && !slices.Contains(req.AvoidDevices, d.ID) && !(avoided && slices.Contains(req.AvoidServers, d.Server))
 			if usable {
 				all[d.domain(l)] = true
 			}

@@ -43,7 +43,10 @@ func TestScripts(t *testing.T) {
 				dev.Up, dev.State = !d.HasArg("down"), state.DeviceState(num("state", 0))
 				return ""
 			case "place":
-				req := Request{Geometry: layout.Geometry{K: uint8(num("k", 4)), M: uint8(num("m", 2))}, ShardLength: layout.ShardOffset(num("shard-gib", 1) << 30), Urgent: d.HasArg("urgent")}
+				req := Request{Geometry: layout.Geometry{K: uint8(num("k", 4)), M: uint8(num("m", 2))}, ShardLength: layout.ShardOffset(num("shard-gib", 1) << 30)}
+				if d.HasArg("urgent") {
+					req.Purpose = layout.ForNeed
+				}
 				if n := num("avoid", 0); n != 0 {
 					req.AvoidServers = []layout.ServerID{layout.ServerID(n)}
 				}

@@ -24,21 +24,22 @@ type Substitution struct {
 
 // Substitute chooses a device that keeps the segment in distinct failure
 // domains: of the widest level in which the other shards are apart and a device
-// is left. Rebuild may use the reserve. The error is Frozen or NoSpace.
+// is left. Rebuild may use half of the reserve. A device that limps gets the shard
+// only where no other can. The error is Frozen or NoSpace.
 func (p *Placer) Substitute(req Substitution, rnd Source) (layout.DeviceID, error) {
 	usable := make([]int, 0, len(p.c.Devices))
 	full := 0
 	for i := range p.c.Devices {
 		switch d := &p.c.Devices[i]; {
 		case !d.takes() || slices.Contains(req.AvoidServers, d.Server) || slices.Contains(req.AvoidDevices, d.ID) || slices.Contains(req.Others, d.ID):
-		case d.free(true) < uint64(req.Length):
+		case d.free(layout.ForUpkeep) < uint64(req.Length):
 			full++
 		default:
 			usable = append(usable, i)
 		}
 	}
 	for _, l := range p.c.levels() {
-		if fit := p.apart(l, usable, req.Others); len(fit) > 0 {
+		if fit := p.preferred(p.apart(l, usable, req.Others)); len(fit) > 0 {
 			i := p.lightest(fit, &req, rnd)
 			p.c.Devices[i].Reserved += uint64(req.Length)
 			return p.c.Devices[i].ID, nil
@@ -52,6 +53,15 @@ func (p *Placer) Substitute(req Substitution, rnd Source) (layout.DeviceID, erro
 	}
 	return 0, errs.New(errs.Frozen, "place shard", "no device is left in a failure domain of its own (%s)", p.unfit()).
 		WithHint("bring servers back or add some")
+}
+
+// preferred leaves out those that limp, unless all do.
+func (p *Placer) preferred(fit []int) []int {
+	limps := func(i int) bool { return p.c.Devices[i].limps() }
+	if sound := slices.DeleteFunc(slices.Clone(fit), limps); len(sound) > 0 {
+		return sound
+	}
+	return fit
 }
 
 // apart gives the devices whose domain at a level holds none of others, nil when
@@ -97,7 +107,7 @@ func (p *Placer) lightest(fit []int, req *Substitution, rnd Source) (best int) {
 	var sum uint64
 	sums := make([]uint64, len(fit))
 	for n, i := range fit {
-		sum += p.c.Devices[i].weight(true)
+		sum += p.c.Devices[i].weight(layout.ForUpkeep)
 		sums[n] = sum
 	}
 	load := func(i int) int {
@@ -110,7 +120,7 @@ func (p *Placer) lightest(fit []int, req *Substitution, rnd Source) (best int) {
 	for range draws {
 		n, _ := slices.BinarySearch(sums, rnd.Uint64()%sum+1)
 		i := fit[n]
-		if best < 0 || load(i) < load(best) || load(i) == load(best) && p.c.Devices[i].room(true) > p.c.Devices[best].room(true) {
+		if best < 0 || load(i) < load(best) || load(i) == load(best) && p.c.Devices[i].room(layout.ForUpkeep) > p.c.Devices[best].room(layout.ForUpkeep) {
 			best = i
 		}
 	}

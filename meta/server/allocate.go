@@ -26,7 +26,10 @@ func (s *Server) AllocateSegments(ctx context.Context, r *pb.AllocateSegmentsReq
 	if err := s.checkAllocate(cmd); err != nil {
 		return nil, err
 	}
-	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), failed: map[deviceID]error{}}
+	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), urgent: r.GetUrgent(), failed: map[deviceID]error{}}
+	if job.urgent || cmd.Map {
+		job.purpose = layout.ForNeed
+	}
 	defer s.creating.done(job)
 	var err error
 	for range allocateTries {
@@ -71,11 +74,13 @@ func (s *Server) allocated(ids []layout.SegmentID) *pb.AllocateSegmentsReply {
 
 // allocation is one call of AllocateSegments under way.
 type allocation struct {
-	server *Server
-	cmd    state.AllocateSegments
-	avoid  []uint64
-	failed map[deviceID]error // devices that could not create a shard, with the reason
-	again  bool               // the last try failed because of devices, which are left out from now on
+	server  *Server
+	cmd     state.AllocateSegments
+	avoid   []uint64
+	urgent  bool               // of what must go on in a full cell: short shards, which may lie in the reserve
+	failed  map[deviceID]error // devices that could not create a shard, with the reason
+	again   bool               // the last try failed because of devices, which are left out from now on
+	purpose layout.Purpose
 }
 
 // try chooses, records, creates and opens once.
@@ -136,7 +141,7 @@ func (a *allocation) create(ctx context.Context, view *state.View, ids []layout.
 			todo = append(todo, seg)
 		}
 	}
-	for _, f := range a.server.createShards(ctx, view, todo) {
+	for _, f := range a.server.createShards(ctx, view, todo, a.purpose) {
 		if ctx.Err() != nil {
 			return nil, errs.Wrap(ctx.Err(), "create shards")
 		}

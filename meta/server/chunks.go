@@ -144,8 +144,8 @@ func (s *Server) callOne(ctx context.Context, view *state.View, id serverID, lis
 	return failed
 }
 
-// createShards makes the shards of segments.
-func (s *Server) createShards(ctx context.Context, view *state.View, segments []state.Segment) []failure {
+// createShards makes the shards of segments, in room for a purpose.
+func (s *Server) createShards(ctx context.Context, view *state.View, segments []state.Segment, purpose layout.Purpose) []failure {
 	cell := uint64(view.Cell().ID)
 	return s.everywhere(ctx, view, byServer(view, segments), func(ctx context.Context, c pb.ChunkClient, list []placed) ([]*pb.ShardResult, error) {
 		req := &pb.CreateShardsRequest{}
@@ -153,7 +153,7 @@ func (s *Server) createShards(ctx context.Context, view *state.View, segments []
 			seg := p.segment
 			req.Shards = append(req.Shards, &pb.ShardSpec{
 				Shard: p.ref(), Volume: uint64(seg.Volume), Epoch: uint64(seg.Epoch), Geometry: geometryOut(seg.Geometry),
-				Length: uint64(seg.ShardLength), Map: seg.Map, Cell: cell,
+				Length: uint64(seg.ShardLength), Map: seg.Map, Cell: cell, Purpose: uint32(purpose),
 			})
 		}
 		r, err := c.CreateShards(ctx, req)

@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/internal/qos"
+	"strake/meta/reconcile"
 	"strake/meta/state"
 	"strake/proto/pb"
 )
@@ -67,10 +69,44 @@ func classesOut(view *state.View) (list []*pb.QosClass) {
 // are, when that changed, and its devices' parts.
 func (s *Server) qosHeartbeat(view *state.View, srv *state.Server, r *pb.HeartbeatRequest, reply *pb.HeartbeatReply) {
 	s.qos.heard(srv.Devices, r)
-	if reply.QosVersion = view.QoSChanged(); reply.QosVersion != r.GetQosVersion() {
-		reply.Classes = classesOut(view)
+	danger := s.endangered()
+	if reply.QosVersion = saidVersion(view.QoSChanged(), danger); reply.QosVersion != r.GetQosVersion() {
+		reply.Classes = classesSaid(view, danger)
 	}
 	reply.Shares = s.qos.of(srv.Devices)
+}
+
+// dangerWeight is how many times its weight the class background has while data is
+// in danger: as much as training's, unless people changed that.
+const dangerWeight = 10
+
+// endangered tells whether a segment can lose no more shard.
+func (s *Server) endangered() (yes bool) {
+	s.control.with(func(p *reconcile.Planner, _ time.Duration) {
+		met, _ := p.Progress()
+		yes = met.AtRisk > 0
+	})
+	return yes
+}
+
+// saidVersion names what chunk servers are told of classes; 0: as built in.
+func saidVersion(changed uint64, danger bool) uint64 {
+	if danger {
+		return changed<<1 | 1
+	}
+	return changed << 1
+}
+
+// classesSaid gives the classes as schedulers are to have them: rebuilds get more of
+// busy devices while data is in danger.
+func classesSaid(view *state.View, danger bool) []*pb.QosClass {
+	list := classesOut(view)
+	for _, c := range list {
+		if danger && c.Number == uint32(layout.ClassBackground) {
+			c.Weight = min(dangerWeight*max(1, c.Weight), qos.MaxWeight)
+		}
+	}
+	return list
 }
 
 // tickQoS divides cell-wide figures by demand and ends reservations whose time is

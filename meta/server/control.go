@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"strake/meta/limping"
 	"strake/meta/reconcile"
 	"strake/meta/state"
 )
@@ -15,13 +16,15 @@ import (
 // process stood still (a paused machine, SIGSTOP): whoever was not heard then may
 // well have called.
 type control struct {
-	limits reconcile.Limits
-	still  time.Duration // between two looks at the clock: longer, and the process stood still
+	limits  reconcile.Limits
+	limping limping.Limits
+	still   time.Duration // between two looks at the clock: longer, and the process stood still
 
 	mu      sync.Mutex
 	looked  time.Time          // guarded by mu: last at the clock
 	now     time.Duration      // guarded by mu: of the planner, from the term's begin on
 	planner *reconcile.Planner // guarded by mu; nil while not leading
+	judge   *limping.Judge     // guarded by mu; of the planner's term
 }
 
 func newControl(t Timing) *control {
@@ -30,13 +33,16 @@ func newControl(t Timing) *control {
 	l.SessionTTL, l.PurgeAfter, l.RecoverAfter = t.SessionTTL, t.PurgeAfter, t.RecoverAfter
 	l.RebuildAfter = t.RebuildAfter
 	l.CreateWithin = max(t.ChunkCall*(allocateTries+1), l.CreateWithin)
-	return &control{limits: l, still: max(t.ServerSilence/2, 2*t.Control)}
+	limps := limping.DefaultLimits()
+	limps.Hold = t.LimpingHold
+	return &control{limits: l, limping: limps, still: max(t.ServerSilence/2, 2*t.Control)}
 }
 
 func (c *control) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looked, c.now, c.planner = time.Now(), 0, reconcile.New(c.limits)
+	c.judge = limping.New(c.limping)
 }
 
 func (c *control) end() {
@@ -52,11 +58,16 @@ func (c *control) with(f func(p *reconcile.Planner, now time.Duration)) {
 	if c.planner == nil {
 		return
 	}
+	f(c.planner, c.tick())
+}
+
+// tick moves the planner's clock on. mu is held.
+func (c *control) tick() time.Duration {
 	if since := time.Since(c.looked); since <= c.still {
 		c.now += since
 	}
 	c.looked = time.Now()
-	f(c.planner, c.now)
+	return c.now
 }
 
 func (c *control) heard(id serverID) {
@@ -64,7 +75,7 @@ func (c *control) heard(id serverID) {
 }
 
 // holds notes what devices store by a heartbeat.
-func (c *control) holds(devices []state.DeviceUpdate) {
+func (c *control) holds(devices []saying) {
 	c.with(func(p *reconcile.Planner, _ time.Duration) {
 		for _, d := range devices {
 			p.Holds(d.Device, d.Used)

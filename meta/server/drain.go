@@ -72,13 +72,13 @@ func (s *Server) mayDrain(view *state.View, ids []deviceID) error {
 	left, free, used := map[serverID]bool{}, uint64(0), uint64(0)
 	for _, d := range view.Devices() {
 		if said, ok := s.alive.figures(d.ID); ok {
-			d.Total, d.Used, d.Reserved = said.Total, said.Used, said.Reserved
+			d.Total, d.Used, d.Reserved = said.Total, said.Used, said.Reserved+said.other
 		}
 		if slices.Contains(ids, d.ID) {
 			used += d.Used
-		} else if srv, _ := view.Server(d.Server); d.State == state.DeviceUp && srv.Up && s.alive.up(srv.ID) {
+		} else if srv, _ := view.Server(d.Server); (d.State == state.DeviceUp || d.State == state.DeviceLimping) && srv.Up && s.alive.up(srv.ID) {
 			left[d.Server] = true
-			free += d.Total - min(d.Total, d.Used+d.Reserved)
+			free += d.Total - min(d.Total, d.Used+d.Reserved+layout.ForUpkeep.Kept(d.Total))
 		}
 	}
 	short := volumesOn(view, ids, func(seg *state.Segment) bool { return seg.Geometry.Shards() > len(left) })

@@ -112,16 +112,16 @@ func registerIn(r *pb.RegisterServerRequest) (state.RegisterServer, error) {
 	return c, nil
 }
 
-func updatesIn(devices []*pb.Device) ([]state.DeviceUpdate, error) {
-	var list []state.DeviceUpdate
+func updatesIn(devices []*pb.Device) ([]saying, error) {
+	var list []saying
 	for _, d := range devices {
 		st, err := stateIn(d.GetState())
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, state.DeviceUpdate{
+		list = append(list, saying{state.DeviceUpdate{
 			Device: layout.DeviceID(d.GetId()), Total: d.GetTotalBytes(), Used: d.GetUsedBytes(), Reserved: d.GetReservedBytes(), State: st,
-		})
+		}, d.GetOtherBytes()})
 	}
 	return list, nil
 }

@@ -19,10 +19,16 @@ type liveness struct {
 	silence time.Duration
 
 	mu        sync.Mutex
-	begun     time.Time                       // guarded by mu: the term
-	lastHeard map[serverID]time.Time          // guarded by mu: in this term
-	said      map[deviceID]state.DeviceUpdate // guarded by mu: the last heartbeat's figures
-	refused   map[deviceID]refusal            // guarded by mu: older lives that still send heartbeats
+	begun     time.Time              // guarded by mu: the term
+	lastHeard map[serverID]time.Time // guarded by mu: in this term
+	said      map[deviceID]saying    // guarded by mu: the last heartbeat's figures
+	refused   map[deviceID]refusal   // guarded by mu: older lives that still send heartbeats
+}
+
+// saying is what a server's heartbeat said of a device.
+type saying struct {
+	state.DeviceUpdate
+	other uint64 // bytes on the disk beside what is stored and promised
 }
 
 // refusal is why a device's older life was turned away.
@@ -41,11 +47,11 @@ func (l *liveness) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun = time.Now()
-	l.lastHeard, l.said, l.refused = map[serverID]time.Time{}, map[deviceID]state.DeviceUpdate{}, map[deviceID]refusal{}
+	l.lastHeard, l.said, l.refused = map[serverID]time.Time{}, map[deviceID]saying{}, map[deviceID]refusal{}
 }
 
 // report notes a sign of life, and what it said of devices.
-func (l *liveness) report(id serverID, devices []state.DeviceUpdate) {
+func (l *liveness) report(id serverID, devices []saying) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastHeard[id] = time.Now()
@@ -106,7 +112,7 @@ func (l *liveness) rival(id deviceID) string {
 const keptRefusal = time.Minute
 
 // figures gives a device's newest figures.
-func (l *liveness) figures(id deviceID) (state.DeviceUpdate, bool) {
+func (l *liveness) figures(id deviceID) (saying, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d, ok := l.said[id]
@@ -114,17 +120,21 @@ func (l *liveness) figures(id deviceID) (state.DeviceUpdate, bool) {
 }
 
 // changed lists devices whose figures moved much since they were recorded: by
-// a twentieth of the device, or their state.
-func (l *liveness) changed(view *state.View, most int) []state.DeviceUpdate {
+// a twentieth of the device, or their state. One that serves limps when the leader
+// judges so, whatever its server says.
+func (l *liveness) changed(view *state.View, limps func(*state.Device) (bool, string), most int) []state.DeviceUpdate {
 	var list []state.DeviceUpdate
 	for _, d := range view.Devices() {
 		said, ok := l.figures(d.ID)
 		if !ok || d.State == state.DeviceDead {
 			continue
 		}
+		if bad, _ := limps(&d); bad && said.State == state.DeviceUp {
+			said.State = state.DeviceLimping
+		}
 		far := func(a, b uint64) bool { return max(a, b)-min(a, b) > d.Total/20 }
 		if d.Reports(said.State) != d.State || said.Total != d.Total || far(said.Used, d.Used) || far(said.Reserved, d.Reserved) {
-			list = append(list, said)
+			list = append(list, said.DeviceUpdate)
 		}
 		if len(list) == most {
 			break

@@ -31,8 +31,8 @@ func TestWhatADrainedDeviceSaysIsRecorded(t *testing.T) {
 		{state.DeviceUpdate{Device: 1, Total: 1 << 30, State: state.DeviceDown}, true},
 		{state.DeviceUpdate{Device: 1, Total: 1 << 30, Used: 1 << 29, State: state.DeviceUp}, true},
 	} {
-		l.report(1, []state.DeviceUpdate{c.said})
-		if got := l.changed(s.View(), 8); (len(got) == 1) != c.records {
+		l.report(1, []saying{{DeviceUpdate: c.said}})
+		if got := l.changed(s.View(), func(*state.Device) (bool, string) { return false, "" }, 8); (len(got) == 1) != c.records {
 			t.Errorf("said %+v, recorded %+v", c.said, got)
 		}
 	}

@@ -160,11 +160,15 @@ func (s *Server) serverOut(view *state.View, srv *state.Server) *pb.Server {
 		if !ok {
 			continue
 		}
-		if said, ok := s.alive.figures(id); ok {
+		said, ok := s.alive.figures(id)
+		if ok {
 			d.Total, d.Used, d.Reserved = said.Total, said.Used, said.Reserved
 		}
 		dev := deviceOut(&d)
-		dev.Note = s.alive.rival(id)
+		if dev.Note = s.alive.rival(id); dev.Note == "" && d.State == state.DeviceLimping {
+			_, dev.Note = s.control.limps(&d)
+		}
+		dev.OtherBytes, dev.Capacity = said.other, s.qos.capacityOf(id)
 		out.Devices = append(out.Devices, dev)
 	}
 	return out

@@ -25,7 +25,7 @@ func (a *allocation) chooseHeard(ctx context.Context, v *state.Volume) (list []s
 func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSegment, error) {
 	s := a.server
 	placer := placement.New(placement.Of(view, s.alive.up, s.figures))
-	req := placement.Request{Geometry: v.Geometry, Urgent: a.cmd.Map}
+	req := placement.Request{Geometry: v.Geometry, Purpose: a.purpose}
 	for _, id := range a.avoid {
 		req.AvoidServers = append(req.AvoidServers, serverID(id))
 	}
@@ -36,6 +36,9 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 	var list []state.PlacedSegment
 	for i := range uint64(a.cmd.Count) {
 		req.ShardLength = placement.ShardLength(v.Segments+i, view.Cell().ShardLength, a.cmd.ShardLength)
+		if a.urgent {
+			req.ShardLength = max(a.cmd.ShardLength, layout.BlockSize) // what is needed, and no more
+		}
 		devices, geometry, err := placer.PlaceShorter(&req, a.cmd.ShardLength, source)
 		if err != nil {
 			if len(list) > 0 {
@@ -51,7 +54,7 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 // figures gives a device's newest figures to placement.
 func (s *Server) figures(id deviceID) (placement.Figures, bool) {
 	said, ok := s.alive.figures(id)
-	return placement.Figures{Used: said.Used, Reserved: said.Reserved}, ok
+	return placement.Figures{Used: said.Used, Reserved: said.Reserved, Other: said.other}, ok
 }
 
 // existing gives the segments that an earlier call of the same command left

@@ -27,7 +27,7 @@ func (s *Server) Reserve(ctx context.Context, r *pb.ReserveRequest) (*pb.Reserve
 	if err != nil {
 		return nil, err
 	}
-	capacity, _, unmeasured := s.qos.capacity(view, s.alive.up)
+	capacity, devices, unmeasured := s.qos.capacity(view, s.alive.up)
 	cmd := state.Reserve{ID: state.CommandID(r.GetCommand()), CapacityBytes: capacity.Bytes, CapacityOps: capacity.Ops,
 		Reservation: state.Reservation{Job: want.GetJob(), Class: class.Number, Bytes: want.GetRate().GetBytes(), Ops: want.GetRate().GetOps(), TTLNs: int64(ttl)}}
 	reply := s.admission(view, cmd.Reservation, capacity)
@@ -35,7 +35,7 @@ func (s *Server) Reserve(ctx context.Context, r *pb.ReserveRequest) (*pb.Reserve
 		if err := state.CheckReserve(cmd); err != nil {
 			return nil, err
 		}
-		reply.Reservation = want
+		reply.Reservation, reply.Devices, reply.Unmeasured = want, devices, uint32(unmeasured)
 		return reply, nil
 	} else if has != nil && !reply.Fits && state.CheckReserve(cmd) == nil {
 		return nil, shortOf(cmd.Reservation, reply, unmeasured)
@@ -103,7 +103,7 @@ func shortOf(want state.Reservation, r *pb.ReserveReply, unmeasured int) error {
 	case r.ExpectedMs > 0:
 		return err.WithHint("%d bytes/s and %d ops/s are short; enough ends in %v unless it is renewed", r.Short.Bytes, r.Short.Ops, time.Duration(r.ExpectedMs)*time.Millisecond)
 	case unmeasured > 0:
-		return err.WithHint("%d devices were never measured and count for nothing until they have served some load (`strake reserve ls` tells): put load on the cell and ask again", unmeasured)
+		return err.WithHint("%d devices were never measured and count for nothing until they have served some load (`strake reserve ls` tells): `strake server calibrate`, and ask again", unmeasured)
 	}
 	return err.WithHint("ask for less, or add servers: no reservation that ends makes room for that")
 }

@@ -171,7 +171,7 @@ func (s *Server) Lead(ctx context.Context, term uint64) {
 }
 
 // heard notes a sign of life of a chunk server.
-func (s *Server) heard(id serverID, devices []state.DeviceUpdate) {
+func (s *Server) heard(id serverID, devices []saying) {
 	s.alive.report(id, devices)
 	s.control.heard(id)
 	s.control.holds(devices)

@@ -103,6 +103,8 @@ func (s *Server) Heartbeat(_ context.Context, r *pb.HeartbeatRequest) (*pb.Heart
 	if !srv.Up {
 		s.wake()
 	}
+	s.measured(&srv, r)
+	reply.Probe = s.suspected(&srv)
 	s.qosHeartbeat(view, &srv, r, reply)
 	return reply, nil
 }
@@ -148,5 +150,6 @@ func (s *Server) ReportShards(ctx context.Context, r *pb.ReportShardsRequest) (*
 				"device", report.GetShard().GetDevice(), "err", kind.String()+": "+report.GetDetail())
 		}
 	}
+	s.blamed(s.machine.View(), sessionID(r.GetSession()), r.GetDevices())
 	return &pb.ReportShardsReply{}, s.markReported(ctx, r.GetReports())
 }

@@ -201,6 +201,13 @@ func (s *shares) capacity(view *state.View, up func(serverID) bool) (total qos.R
 	return qos.Rate{Bytes: total.Bytes - largest.Bytes, Ops: total.Ops - largest.Ops}, devices, unmeasured
 }
 
+// capacityOf is what a device was measured to do; nil: it was not.
+func (s *shares) capacityOf(id layout.DeviceID) *pb.DeviceCapacity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.capacities[id]
+}
+
 func rateIn(r *pb.Rate) qos.Rate { return qos.Rate{Bytes: r.GetBytes(), Ops: r.GetOps()} }
 
 func rateOut(r qos.Rate) *pb.Rate { return &pb.Rate{Bytes: r.Bytes, Ops: r.Ops} }

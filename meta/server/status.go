@@ -42,7 +42,8 @@ func (s *Server) countServers(view *state.View, r *pb.StatusReply) {
 		}
 	}
 	for _, d := range view.Devices() {
-		if said, ok := s.alive.figures(d.ID); ok {
+		said, ok := s.alive.figures(d.ID)
+		if ok {
 			d.Total, d.Used, d.Reserved = said.Total, said.Used, said.Reserved
 		}
 		if d.State == state.DeviceDead {
@@ -51,6 +52,7 @@ func (s *Server) countServers(view *state.View, r *pb.StatusReply) {
 		r.TotalBytes += d.Total
 		r.UsedBytes += d.Used
 		r.ReservedBytes += d.Reserved
+		r.OtherBytes += said.other
 	}
 }
 
@@ -69,6 +71,7 @@ func (s *Server) problems(view *state.View, r *pb.StatusReply) []string {
 	if r.SegmentsAtRisk > 0 {
 		add("%d segments can lose no more shard", r.SegmentsAtRisk)
 	}
+	s.lackOfRoom(view, add)
 	s.stuckVolumes(view, add)
 	for _, m := range r.Members {
 		if !m.Reachable {
@@ -89,7 +92,11 @@ func (s *Server) problems(view *state.View, r *pb.StatusReply) []string {
 		if text := s.alive.rival(d.ID); text != "" {
 			add("%s", text)
 		}
-		if d.State == state.DeviceLimping || d.State == state.DeviceDown || d.State == state.DeviceDead {
+		if d.State == state.DeviceLimping {
+			_, why := s.control.limps(&d)
+			add("device %d of server %d limps and gets no new segments: %s", d.ID, d.Server, why)
+		}
+		if d.State == state.DeviceDown || d.State == state.DeviceDead {
 			add("device %d of server %d is %s", d.ID, d.Server, d.State)
 		}
 	}
@@ -98,9 +105,6 @@ func (s *Server) problems(view *state.View, r *pb.StatusReply) []string {
 	}
 	if r.SegmentsDegraded > r.SegmentsAtRisk+r.SegmentsLost {
 		add("%d segments miss a shard", r.SegmentsDegraded)
-	}
-	if r.TotalBytes > 0 && (r.UsedBytes+r.ReservedBytes) > r.TotalBytes/10*9 {
-		add("the cell is %d %% full", 100*(r.UsedBytes+r.ReservedBytes)/r.TotalBytes)
 	}
 	return list
 }

@@ -34,6 +34,7 @@ func (s *Server) runControllers(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		s.tellOfDowns()
+		s.judgeDevices()
 		s.recordFigures(ctx)
 		s.tickQoS(ctx)
 		for _, task := range s.control.plan(s.machine.View()) {
@@ -194,7 +195,7 @@ func first(failed []failure) error {
 
 // recordFigures records figures of devices that changed much.
 func (s *Server) recordFigures(ctx context.Context) {
-	updates := s.alive.changed(s.machine.View(), maxDeviceUpdates)
+	updates := s.alive.changed(s.machine.View(), s.control.limps, maxDeviceUpdates)
 	if len(updates) == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"strake/internal/layout"
+	"strake/meta/limping"
 )
 
 type (
@@ -31,6 +32,7 @@ type Timing struct {
 	RebuildAfter  time.Duration // 10 min: how long a server or device may be gone before its shards are made again
 	RebuildCall   time.Duration // 30 min: for the rebuild of one shard
 	PurgeAfter    time.Duration // 24 h: how long a removed volume can be brought back
+	LimpingHold   time.Duration // 30 s: how long a device that limped must be quick before it is up again
 }
 
 func (t Timing) withDefaults() Timing {
@@ -48,5 +50,6 @@ func (t Timing) withDefaults() Timing {
 	or(&t.RebuildAfter, 10*time.Minute)
 	or(&t.RebuildCall, 30*time.Minute)
 	or(&t.PurgeAfter, 24*time.Hour)
+	or(&t.LimpingHold, limping.DefaultLimits().Hold)
 	return t
 }

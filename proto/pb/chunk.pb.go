@@ -32,6 +32,7 @@ type ShardSpec struct {
 	Length        uint64                 `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"` // bytes
 	Map           bool                   `protobuf:"varint,6,opt,name=map,proto3" json:"map,omitempty"`
 	Cell          uint64                 `protobuf:"varint,7,opt,name=cell,proto3" json:"cell,omitempty"`
+	Purpose       uint32                 `protobuf:"varint,8,opt,name=purpose,proto3" json:"purpose,omitempty"` // a layout.Purpose: how far into the reserve it may go
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -111,6 +112,13 @@ func (x *ShardSpec) GetMap() bool {
 func (x *ShardSpec) GetCell() uint64 {
 	if x != nil {
 		return x.Cell
+	}
+	return 0
+}
+
+func (x *ShardSpec) GetPurpose() uint32 {
+	if x != nil {
+		return x.Purpose
 	}
 	return 0
 }
@@ -2367,11 +2375,208 @@ func (x *ScrubFinding) GetMessage() string {
 	return ""
 }
 
+type CalibrateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Devices       []uint64               `protobuf:"varint,1,rep,packed,name=devices,proto3" json:"devices,omitempty"`      // none: all of the server's
+	MostMs        uint32                 `protobuf:"varint,2,opt,name=most_ms,json=mostMs,proto3" json:"most_ms,omitempty"` // for so long at most; 0, or above 8000: 8000
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalibrateRequest) Reset() {
+	*x = CalibrateRequest{}
+	mi := &file_chunk_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalibrateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalibrateRequest) ProtoMessage() {}
+
+func (x *CalibrateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalibrateRequest.ProtoReflect.Descriptor instead.
+func (*CalibrateRequest) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *CalibrateRequest) GetDevices() []uint64 {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *CalibrateRequest) GetMostMs() uint32 {
+	if x != nil {
+		return x.MostMs
+	}
+	return 0
+}
+
+type CalibrateReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Devices       []*Calibration         `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalibrateReply) Reset() {
+	*x = CalibrateReply{}
+	mi := &file_chunk_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalibrateReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalibrateReply) ProtoMessage() {}
+
+func (x *CalibrateReply) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalibrateReply.ProtoReflect.Descriptor instead.
+func (*CalibrateReply) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *CalibrateReply) GetDevices() []*Calibration {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+// Calibration is what a device was measured to do a second.
+type Calibration struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Device         uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	ReadBytesPerS  uint64                 `protobuf:"varint,2,opt,name=read_bytes_per_s,json=readBytesPerS,proto3" json:"read_bytes_per_s,omitempty"`
+	WriteBytesPerS uint64                 `protobuf:"varint,3,opt,name=write_bytes_per_s,json=writeBytesPerS,proto3" json:"write_bytes_per_s,omitempty"` // made durable
+	ReadOpsPerS    uint64                 `protobuf:"varint,4,opt,name=read_ops_per_s,json=readOpsPerS,proto3" json:"read_ops_per_s,omitempty"`          // of 4 KiB
+	WriteOpsPerS   uint64                 `protobuf:"varint,5,opt,name=write_ops_per_s,json=writeOpsPerS,proto3" json:"write_ops_per_s,omitempty"`       // of 4 KiB, made durable at the end
+	TookMs         uint64                 `protobuf:"varint,6,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"`
+	Kind           uint32                 `protobuf:"varint,7,opt,name=kind,proto3" json:"kind,omitempty"` // an errs.Kind; 0: measured
+	Message        string                 `protobuf:"bytes,8,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Calibration) Reset() {
+	*x = Calibration{}
+	mi := &file_chunk_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Calibration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Calibration) ProtoMessage() {}
+
+func (x *Calibration) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Calibration.ProtoReflect.Descriptor instead.
+func (*Calibration) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Calibration) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *Calibration) GetReadBytesPerS() uint64 {
+	if x != nil {
+		return x.ReadBytesPerS
+	}
+	return 0
+}
+
+func (x *Calibration) GetWriteBytesPerS() uint64 {
+	if x != nil {
+		return x.WriteBytesPerS
+	}
+	return 0
+}
+
+func (x *Calibration) GetReadOpsPerS() uint64 {
+	if x != nil {
+		return x.ReadOpsPerS
+	}
+	return 0
+}
+
+func (x *Calibration) GetWriteOpsPerS() uint64 {
+	if x != nil {
+		return x.WriteOpsPerS
+	}
+	return 0
+}
+
+func (x *Calibration) GetTookMs() uint64 {
+	if x != nil {
+		return x.TookMs
+	}
+	return 0
+}
+
+func (x *Calibration) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Calibration) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 var File_chunk_proto protoreflect.FileDescriptor
 
 const file_chunk_proto_rawDesc = "" +
 	"\n" +
-	"\vchunk.proto\x12\tstrake.v1\x1a\fcommon.proto\"\xd3\x01\n" +
+	"\vchunk.proto\x12\tstrake.v1\x1a\fcommon.proto\"\xed\x01\n" +
 	"\tShardSpec\x12)\n" +
 	"\x05shard\x18\x01 \x01(\v2\x13.strake.v1.ShardRefR\x05shard\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x14\n" +
@@ -2379,7 +2584,8 @@ const file_chunk_proto_rawDesc = "" +
 	"\bgeometry\x18\x04 \x01(\v2\x13.strake.v1.GeometryR\bgeometry\x12\x16\n" +
 	"\x06length\x18\x05 \x01(\x04R\x06length\x12\x10\n" +
 	"\x03map\x18\x06 \x01(\bR\x03map\x12\x12\n" +
-	"\x04cell\x18\a \x01(\x04R\x04cell\"f\n" +
+	"\x04cell\x18\a \x01(\x04R\x04cell\x12\x18\n" +
+	"\apurpose\x18\b \x01(\rR\apurpose\"f\n" +
 	"\vShardResult\x12)\n" +
 	"\x05shard\x18\x01 \x01(\v2\x13.strake.v1.ShardRefR\x05shard\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x18\n" +
@@ -2563,7 +2769,21 @@ const file_chunk_proto_rawDesc = "" +
 	"\fScrubFinding\x12)\n" +
 	"\x05shard\x18\x01 \x01(\v2\x13.strake.v1.ShardRefR\x05shard\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage2\xd3\x05\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"E\n" +
+	"\x10CalibrateRequest\x12\x18\n" +
+	"\adevices\x18\x01 \x03(\x04R\adevices\x12\x17\n" +
+	"\amost_ms\x18\x02 \x01(\rR\x06mostMs\"B\n" +
+	"\x0eCalibrateReply\x120\n" +
+	"\adevices\x18\x01 \x03(\v2\x16.strake.v1.CalibrationR\adevices\"\x8c\x02\n" +
+	"\vCalibration\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12'\n" +
+	"\x10read_bytes_per_s\x18\x02 \x01(\x04R\rreadBytesPerS\x12)\n" +
+	"\x11write_bytes_per_s\x18\x03 \x01(\x04R\x0ewriteBytesPerS\x12#\n" +
+	"\x0eread_ops_per_s\x18\x04 \x01(\x04R\vreadOpsPerS\x12%\n" +
+	"\x0fwrite_ops_per_s\x18\x05 \x01(\x04R\fwriteOpsPerS\x12\x17\n" +
+	"\atook_ms\x18\x06 \x01(\x04R\x06tookMs\x12\x12\n" +
+	"\x04kind\x18\a \x01(\rR\x04kind\x12\x18\n" +
+	"\amessage\x18\b \x01(\tR\amessage2\x98\x06\n" +
 	"\x05Chunk\x12L\n" +
 	"\fCreateShards\x12\x1e.strake.v1.CreateShardsRequest\x1a\x1c.strake.v1.CreateShardsReply\x129\n" +
 	"\x05Fence\x12\x17.strake.v1.FenceRequest\x1a\x15.strake.v1.FenceReply0\x01\x12@\n" +
@@ -2574,7 +2794,8 @@ const file_chunk_proto_rawDesc = "" +
 	"\rRecoverVolume\x12\x1f.strake.v1.RecoverVolumeRequest\x1a\x1d.strake.v1.RecoverVolumeReply\x12C\n" +
 	"\tDigestTag\x12\x1b.strake.v1.DigestTagRequest\x1a\x19.strake.v1.DigestTagReply\x12O\n" +
 	"\rRebuildShards\x12\x1f.strake.v1.RebuildShardsRequest\x1a\x1d.strake.v1.RebuildShardsReply\x127\n" +
-	"\x05Scrub\x12\x17.strake.v1.ScrubRequest\x1a\x15.strake.v1.ScrubReply\x12I\n" +
+	"\x05Scrub\x12\x17.strake.v1.ScrubRequest\x1a\x15.strake.v1.ScrubReply\x12C\n" +
+	"\tCalibrate\x12\x1b.strake.v1.CalibrateRequest\x1a\x19.strake.v1.CalibrateReply\x12I\n" +
 	"\vChunkStatus\x12\x1d.strake.v1.ChunkStatusRequest\x1a\x1b.strake.v1.ChunkStatusReplyB\x11Z\x0fstrake/proto/pbb\x06proto3"
 
 var (
@@ -2589,7 +2810,7 @@ func file_chunk_proto_rawDescGZIP() []byte {
 	return file_chunk_proto_rawDescData
 }
 
-var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_chunk_proto_goTypes = []any{
 	(*ShardSpec)(nil),            // 0: strake.v1.ShardSpec
 	(*ShardResult)(nil),          // 1: strake.v1.ShardResult
@@ -2625,28 +2846,31 @@ var file_chunk_proto_goTypes = []any{
 	(*ScrubReply)(nil),           // 31: strake.v1.ScrubReply
 	(*ScrubDevice)(nil),          // 32: strake.v1.ScrubDevice
 	(*ScrubFinding)(nil),         // 33: strake.v1.ScrubFinding
-	(*ShardRef)(nil),             // 34: strake.v1.ShardRef
-	(*Geometry)(nil),             // 35: strake.v1.Geometry
-	(*ShardSeal)(nil),            // 36: strake.v1.ShardSeal
-	(*Seal)(nil),                 // 37: strake.v1.Seal
+	(*CalibrateRequest)(nil),     // 34: strake.v1.CalibrateRequest
+	(*CalibrateReply)(nil),       // 35: strake.v1.CalibrateReply
+	(*Calibration)(nil),          // 36: strake.v1.Calibration
+	(*ShardRef)(nil),             // 37: strake.v1.ShardRef
+	(*Geometry)(nil),             // 38: strake.v1.Geometry
+	(*ShardSeal)(nil),            // 39: strake.v1.ShardSeal
+	(*Seal)(nil),                 // 40: strake.v1.Seal
 }
 var file_chunk_proto_depIdxs = []int32{
-	34, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
-	35, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
-	34, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
+	37, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
+	38, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
+	37, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
 	0,  // 3: strake.v1.CreateShardsRequest.shards:type_name -> strake.v1.ShardSpec
 	1,  // 4: strake.v1.CreateShardsReply.results:type_name -> strake.v1.ShardResult
-	34, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
-	34, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
+	37, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
+	37, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
 	6,  // 7: strake.v1.FenceReply.stripes:type_name -> strake.v1.FencedStripe
 	8,  // 8: strake.v1.FinalizeRequest.shards:type_name -> strake.v1.FinalizeShard
-	34, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
-	36, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
+	37, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
+	39, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
 	1,  // 11: strake.v1.FinalizeReply.results:type_name -> strake.v1.ShardResult
-	34, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
+	37, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
 	1,  // 13: strake.v1.DeleteShardsReply.results:type_name -> strake.v1.ShardResult
-	34, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
-	34, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
+	37, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
+	37, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
 	13, // 16: strake.v1.StatShardsReply.shards:type_name -> strake.v1.ShardStat
 	24, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
 	21, // 18: strake.v1.ChunkStatusReply.classes:type_name -> strake.v1.ClassStatus
@@ -2654,39 +2878,42 @@ var file_chunk_proto_depIdxs = []int32{
 	23, // 20: strake.v1.ChunkStatusReply.slos:type_name -> strake.v1.SloStatus
 	26, // 21: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
 	0,  // 22: strake.v1.RebuildShard.target:type_name -> strake.v1.ShardSpec
-	37, // 23: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
+	40, // 23: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
 	27, // 24: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
 	29, // 25: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
 	1,  // 26: strake.v1.RebuiltShard.result:type_name -> strake.v1.ShardResult
-	34, // 27: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
+	37, // 27: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
 	32, // 28: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
 	33, // 29: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
-	34, // 30: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
-	2,  // 31: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
-	4,  // 32: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
-	7,  // 33: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
-	10, // 34: strake.v1.Chunk.DeleteShards:input_type -> strake.v1.DeleteShardsRequest
-	12, // 35: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
-	15, // 36: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
-	16, // 37: strake.v1.Chunk.DigestTag:input_type -> strake.v1.DigestTagRequest
-	25, // 38: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
-	30, // 39: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
-	19, // 40: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
-	3,  // 41: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
-	5,  // 42: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
-	9,  // 43: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
-	11, // 44: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
-	14, // 45: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
-	18, // 46: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
-	17, // 47: strake.v1.Chunk.DigestTag:output_type -> strake.v1.DigestTagReply
-	28, // 48: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
-	31, // 49: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
-	20, // 50: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
-	41, // [41:51] is the sub-list for method output_type
-	31, // [31:41] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	37, // 30: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
+	36, // 31: strake.v1.CalibrateReply.devices:type_name -> strake.v1.Calibration
+	2,  // 32: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
+	4,  // 33: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
+	7,  // 34: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
+	10, // 35: strake.v1.Chunk.DeleteShards:input_type -> strake.v1.DeleteShardsRequest
+	12, // 36: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
+	15, // 37: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
+	16, // 38: strake.v1.Chunk.DigestTag:input_type -> strake.v1.DigestTagRequest
+	25, // 39: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
+	30, // 40: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
+	34, // 41: strake.v1.Chunk.Calibrate:input_type -> strake.v1.CalibrateRequest
+	19, // 42: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
+	3,  // 43: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
+	5,  // 44: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
+	9,  // 45: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
+	11, // 46: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
+	14, // 47: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
+	18, // 48: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
+	17, // 49: strake.v1.Chunk.DigestTag:output_type -> strake.v1.DigestTagReply
+	28, // 50: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
+	31, // 51: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
+	35, // 52: strake.v1.Chunk.Calibrate:output_type -> strake.v1.CalibrateReply
+	20, // 53: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
+	43, // [43:54] is the sub-list for method output_type
+	32, // [32:43] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_chunk_proto_init() }
@@ -2701,7 +2928,7 @@ func file_chunk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

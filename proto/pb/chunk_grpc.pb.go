@@ -30,6 +30,7 @@ const (
 	Chunk_DigestTag_FullMethodName     = "/strake.v1.Chunk/DigestTag"
 	Chunk_RebuildShards_FullMethodName = "/strake.v1.Chunk/RebuildShards"
 	Chunk_Scrub_FullMethodName         = "/strake.v1.Chunk/Scrub"
+	Chunk_Calibrate_FullMethodName     = "/strake.v1.Chunk/Calibrate"
 	Chunk_ChunkStatus_FullMethodName   = "/strake.v1.Chunk/ChunkStatus"
 )
 
@@ -59,6 +60,9 @@ type ChunkClient interface {
 	RebuildShards(ctx context.Context, in *RebuildShardsRequest, opts ...grpc.CallOption) (*RebuildShardsReply, error)
 	// Scrub starts a cycle, or tells how the cycles stand.
 	Scrub(ctx context.Context, in *ScrubRequest, opts ...grpc.CallOption) (*ScrubReply, error)
+	// Calibrate measures what devices can do, in at most ten seconds, beside whatever
+	// they serve meanwhile.
+	Calibrate(ctx context.Context, in *CalibrateRequest, opts ...grpc.CallOption) (*CalibrateReply, error)
 	ChunkStatus(ctx context.Context, in *ChunkStatusRequest, opts ...grpc.CallOption) (*ChunkStatusReply, error)
 }
 
@@ -169,6 +173,16 @@ func (c *chunkClient) Scrub(ctx context.Context, in *ScrubRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *chunkClient) Calibrate(ctx context.Context, in *CalibrateRequest, opts ...grpc.CallOption) (*CalibrateReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CalibrateReply)
+	err := c.cc.Invoke(ctx, Chunk_Calibrate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *chunkClient) ChunkStatus(ctx context.Context, in *ChunkStatusRequest, opts ...grpc.CallOption) (*ChunkStatusReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ChunkStatusReply)
@@ -205,6 +219,9 @@ type ChunkServer interface {
 	RebuildShards(context.Context, *RebuildShardsRequest) (*RebuildShardsReply, error)
 	// Scrub starts a cycle, or tells how the cycles stand.
 	Scrub(context.Context, *ScrubRequest) (*ScrubReply, error)
+	// Calibrate measures what devices can do, in at most ten seconds, beside whatever
+	// they serve meanwhile.
+	Calibrate(context.Context, *CalibrateRequest) (*CalibrateReply, error)
 	ChunkStatus(context.Context, *ChunkStatusRequest) (*ChunkStatusReply, error)
 	mustEmbedUnimplementedChunkServer()
 }
@@ -242,6 +259,9 @@ func (UnimplementedChunkServer) RebuildShards(context.Context, *RebuildShardsReq
 }
 func (UnimplementedChunkServer) Scrub(context.Context, *ScrubRequest) (*ScrubReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Scrub not implemented")
+}
+func (UnimplementedChunkServer) Calibrate(context.Context, *CalibrateRequest) (*CalibrateReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Calibrate not implemented")
 }
 func (UnimplementedChunkServer) ChunkStatus(context.Context, *ChunkStatusRequest) (*ChunkStatusReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ChunkStatus not implemented")
@@ -422,6 +442,24 @@ func _Chunk_Scrub_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Chunk_Calibrate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CalibrateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChunkServer).Calibrate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Chunk_Calibrate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChunkServer).Calibrate(ctx, req.(*CalibrateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Chunk_ChunkStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ChunkStatusRequest)
 	if err := dec(in); err != nil {
@@ -478,6 +516,10 @@ var Chunk_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Scrub",
 			Handler:    _Chunk_Scrub_Handler,
+		},
+		{
+			MethodName: "Calibrate",
+			Handler:    _Chunk_Calibrate_Handler,
 		},
 		{
 			MethodName: "ChunkStatus",

@@ -74,7 +74,7 @@ func (x SessionEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SessionEvent_Kind.Descriptor instead.
 func (SessionEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{26, 0}
+	return file_meta_proto_rawDescGZIP(), []int{27, 0}
 }
 
 type RebalanceRequest_Change int32
@@ -123,7 +123,7 @@ func (x RebalanceRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RebalanceRequest_Change.Descriptor instead.
 func (RebalanceRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{108, 0}
+	return file_meta_proto_rawDescGZIP(), []int{110, 0}
 }
 
 type ChangeDevicesRequest_Change int32
@@ -175,7 +175,7 @@ func (x ChangeDevicesRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeDevicesRequest_Change.Descriptor instead.
 func (ChangeDevicesRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{111, 0}
+	return file_meta_proto_rawDescGZIP(), []int{113, 0}
 }
 
 type PeekRequest struct {
@@ -408,6 +408,7 @@ type StatusReply struct {
 	Problems              []string               `protobuf:"bytes,14,rep,name=problems,proto3" json:"problems,omitempty"` // one sentence each, the worst first
 	ShardLength           uint64                 `protobuf:"varint,15,opt,name=shard_length,json=shardLength,proto3" json:"shard_length,omitempty"`
 	AppliedIndex          uint64                 `protobuf:"varint,16,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
+	OtherBytes            uint64                 `protobuf:"varint,17,opt,name=other_bytes,json=otherBytes,proto3" json:"other_bytes,omitempty"` // neither stored nor promised: logs, indexes, others' files
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
@@ -550,6 +551,13 @@ func (x *StatusReply) GetShardLength() uint64 {
 func (x *StatusReply) GetAppliedIndex() uint64 {
 	if x != nil {
 		return x.AppliedIndex
+	}
+	return 0
+}
+
+func (x *StatusReply) GetOtherBytes() uint64 {
+	if x != nil {
+		return x.OtherBytes
 	}
 	return 0
 }
@@ -799,8 +807,10 @@ type Device struct {
 	ReservedBytes uint64                 `protobuf:"varint,5,opt,name=reserved_bytes,json=reservedBytes,proto3" json:"reserved_bytes,omitempty"` // promised to shards beyond what is stored
 	Incarnation   uint64                 `protobuf:"varint,6,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Path          string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
-	State         string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"` // up, limping, down, dead, draining
-	Note          string                 `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`   // for people: what is odd about it, empty when nothing is
+	State         string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"`                               // up, limping, down, dead, draining
+	Note          string                 `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`                                 // for people: what is odd about it, empty when nothing is
+	OtherBytes    uint64                 `protobuf:"varint,10,opt,name=other_bytes,json=otherBytes,proto3" json:"other_bytes,omitempty"` // on the disk, but neither stored nor promised: logs, index, others' files
+	Capacity      *DeviceCapacity        `protobuf:"bytes,11,opt,name=capacity,proto3" json:"capacity,omitempty"`                        // what it was measured to do; ListServers alone tells
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -896,6 +906,20 @@ func (x *Device) GetNote() string {
 		return x.Note
 	}
 	return ""
+}
+
+func (x *Device) GetOtherBytes() uint64 {
+	if x != nil {
+		return x.OtherBytes
+	}
+	return 0
+}
+
+func (x *Device) GetCapacity() *DeviceCapacity {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
 }
 
 type Server struct {
@@ -1162,10 +1186,11 @@ type HeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        uint64                 `protobuf:"varint,1,opt,name=server,proto3" json:"server,omitempty"`
 	Devices       []*Device              `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
-	QosVersion    uint64                 `protobuf:"varint,3,opt,name=qos_version,json=qosVersion,proto3" json:"qos_version,omitempty"` // of the classes that the server has; 0: as built in
+	QosVersion    uint64                 `protobuf:"varint,3,opt,name=qos_version,json=qosVersion,proto3" json:"qos_version,omitempty"` // of the classes that the server has, as the leader named it; 0: as built in
 	Demands       []*ClassDemand         `protobuf:"bytes,4,rep,name=demands,proto3" json:"demands,omitempty"`
 	Capacities    []*DeviceCapacity      `protobuf:"bytes,5,rep,name=capacities,proto3" json:"capacities,omitempty"`
 	DataAddress   string                 `protobuf:"bytes,6,opt,name=data_address,json=dataAddress,proto3" json:"data_address,omitempty"` // the sender's, for messages
+	Latencies     []*DeviceLatency       `protobuf:"bytes,7,rep,name=latencies,proto3" json:"latencies,omitempty"`                        // of devices that were measured since the last one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1242,20 +1267,98 @@ func (x *HeartbeatRequest) GetDataAddress() string {
 	return ""
 }
 
+func (x *HeartbeatRequest) GetLatencies() []*DeviceLatency {
+	if x != nil {
+		return x.Latencies
+	}
+	return nil
+}
+
+// DeviceLatency is how long a small read and a small durable write took, by its
+// server's own measurement (0: none was made), and what the device moved meanwhile.
+type DeviceLatency struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	ReadNs        uint64                 `protobuf:"varint,2,opt,name=read_ns,json=readNs,proto3" json:"read_ns,omitempty"`
+	WriteNs       uint64                 `protobuf:"varint,3,opt,name=write_ns,json=writeNs,proto3" json:"write_ns,omitempty"`
+	BytesPerS     uint64                 `protobuf:"varint,4,opt,name=bytes_per_s,json=bytesPerS,proto3" json:"bytes_per_s,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceLatency) Reset() {
+	*x = DeviceLatency{}
+	mi := &file_meta_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceLatency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceLatency) ProtoMessage() {}
+
+func (x *DeviceLatency) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceLatency.ProtoReflect.Descriptor instead.
+func (*DeviceLatency) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeviceLatency) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *DeviceLatency) GetReadNs() uint64 {
+	if x != nil {
+		return x.ReadNs
+	}
+	return 0
+}
+
+func (x *DeviceLatency) GetWriteNs() uint64 {
+	if x != nil {
+		return x.WriteNs
+	}
+	return 0
+}
+
+func (x *DeviceLatency) GetBytesPerS() uint64 {
+	if x != nil {
+		return x.BytesPerS
+	}
+	return 0
+}
+
 type HeartbeatReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	IntervalMs    uint32                 `protobuf:"varint,1,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"`
 	QosVersion    uint64                 `protobuf:"varint,2,opt,name=qos_version,json=qosVersion,proto3" json:"qos_version,omitempty"`
-	Classes       []*QosClass            `protobuf:"bytes,3,rep,name=classes,proto3" json:"classes,omitempty"` // all of them, when the server's version is another
-	Shares        []*ClassShare          `protobuf:"bytes,4,rep,name=shares,proto3" json:"shares,omitempty"`   // of this server's devices in what is reserved or limited
-	Refused       []*RefusedDevice       `protobuf:"bytes,5,rep,name=refused,proto3" json:"refused,omitempty"` // a later incarnation registered: these must stop answering
+	Classes       []*QosClass            `protobuf:"bytes,3,rep,name=classes,proto3" json:"classes,omitempty"`     // all of them, when the server's version is another
+	Shares        []*ClassShare          `protobuf:"bytes,4,rep,name=shares,proto3" json:"shares,omitempty"`       // of this server's devices in what is reserved or limited
+	Refused       []*RefusedDevice       `protobuf:"bytes,5,rep,name=refused,proto3" json:"refused,omitempty"`     // a later incarnation registered: these must stop answering
+	Probe         []uint64               `protobuf:"varint,6,rep,packed,name=probe,proto3" json:"probe,omitempty"` // devices that limp: measure them before the next heartbeat
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1370,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[14]
+	mi := &file_meta_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1383,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{14}
+	return file_meta_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HeartbeatReply) GetIntervalMs() uint32 {
@@ -1318,6 +1421,13 @@ func (x *HeartbeatReply) GetRefused() []*RefusedDevice {
 	return nil
 }
 
+func (x *HeartbeatReply) GetProbe() []uint64 {
+	if x != nil {
+		return x.Probe
+	}
+	return nil
+}
+
 type RefusedDevice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
@@ -1330,7 +1440,7 @@ type RefusedDevice struct {
 
 func (x *RefusedDevice) Reset() {
 	*x = RefusedDevice{}
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1452,7 @@ func (x *RefusedDevice) String() string {
 func (*RefusedDevice) ProtoMessage() {}
 
 func (x *RefusedDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[15]
+	mi := &file_meta_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1465,7 @@ func (x *RefusedDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedDevice.ProtoReflect.Descriptor instead.
 func (*RefusedDevice) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{15}
+	return file_meta_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RefusedDevice) GetDevice() uint64 {
@@ -1397,7 +1507,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1519,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[16]
+	mi := &file_meta_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1532,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{16}
+	return file_meta_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Rate) GetBytes() int64 {
@@ -1453,7 +1563,7 @@ type ClassDemand struct {
 
 func (x *ClassDemand) Reset() {
 	*x = ClassDemand{}
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1575,7 @@ func (x *ClassDemand) String() string {
 func (*ClassDemand) ProtoMessage() {}
 
 func (x *ClassDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[17]
+	mi := &file_meta_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1588,7 @@ func (x *ClassDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassDemand.ProtoReflect.Descriptor instead.
 func (*ClassDemand) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{17}
+	return file_meta_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClassDemand) GetDevice() uint64 {
@@ -1522,7 +1632,7 @@ type ClassShare struct {
 
 func (x *ClassShare) Reset() {
 	*x = ClassShare{}
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1644,7 @@ func (x *ClassShare) String() string {
 func (*ClassShare) ProtoMessage() {}
 
 func (x *ClassShare) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[18]
+	mi := &file_meta_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1657,7 @@ func (x *ClassShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassShare.ProtoReflect.Descriptor instead.
 func (*ClassShare) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{18}
+	return file_meta_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ClassShare) GetDevice() uint64 {
@@ -1584,14 +1694,14 @@ type DeviceCapacity struct {
 	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
 	Rate          *Rate                  `protobuf:"bytes,2,opt,name=rate,proto3" json:"rate,omitempty"`
 	AgeS          uint64                 `protobuf:"varint,3,opt,name=age_s,json=ageS,proto3" json:"age_s,omitempty"`
-	How           string                 `protobuf:"bytes,4,opt,name=how,proto3" json:"how,omitempty"` // scheduler or peak
+	How           string                 `protobuf:"bytes,4,opt,name=how,proto3" json:"how,omitempty"` // calibrated, scheduler or peak
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeviceCapacity) Reset() {
 	*x = DeviceCapacity{}
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1603,7 +1713,7 @@ func (x *DeviceCapacity) String() string {
 func (*DeviceCapacity) ProtoMessage() {}
 
 func (x *DeviceCapacity) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[19]
+	mi := &file_meta_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1616,7 +1726,7 @@ func (x *DeviceCapacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCapacity.ProtoReflect.Descriptor instead.
 func (*DeviceCapacity) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{19}
+	return file_meta_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeviceCapacity) GetDevice() uint64 {
@@ -1665,7 +1775,7 @@ type QosClass struct {
 
 func (x *QosClass) Reset() {
 	*x = QosClass{}
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1787,7 @@ func (x *QosClass) String() string {
 func (*QosClass) ProtoMessage() {}
 
 func (x *QosClass) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[20]
+	mi := &file_meta_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1800,7 @@ func (x *QosClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QosClass.ProtoReflect.Descriptor instead.
 func (*QosClass) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{20}
+	return file_meta_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *QosClass) GetNumber() uint32 {
@@ -1771,7 +1881,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1893,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[21]
+	mi := &file_meta_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1906,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{21}
+	return file_meta_proto_rawDescGZIP(), []int{22}
 }
 
 type ListServersReply struct {
@@ -1808,7 +1918,7 @@ type ListServersReply struct {
 
 func (x *ListServersReply) Reset() {
 	*x = ListServersReply{}
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1930,7 @@ func (x *ListServersReply) String() string {
 func (*ListServersReply) ProtoMessage() {}
 
 func (x *ListServersReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[22]
+	mi := &file_meta_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1943,7 @@ func (x *ListServersReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersReply.ProtoReflect.Descriptor instead.
 func (*ListServersReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{22}
+	return file_meta_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListServersReply) GetServers() []*Server {
@@ -1853,7 +1963,7 @@ type OpenSessionRequest struct {
 
 func (x *OpenSessionRequest) Reset() {
 	*x = OpenSessionRequest{}
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +1975,7 @@ func (x *OpenSessionRequest) String() string {
 func (*OpenSessionRequest) ProtoMessage() {}
 
 func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[23]
+	mi := &file_meta_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +1988,7 @@ func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
 func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{23}
+	return file_meta_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OpenSessionRequest) GetCommand() uint64 {
@@ -1906,7 +2016,7 @@ type OpenSessionReply struct {
 
 func (x *OpenSessionReply) Reset() {
 	*x = OpenSessionReply{}
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +2028,7 @@ func (x *OpenSessionReply) String() string {
 func (*OpenSessionReply) ProtoMessage() {}
 
 func (x *OpenSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[24]
+	mi := &file_meta_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2041,7 @@ func (x *OpenSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionReply.ProtoReflect.Descriptor instead.
 func (*OpenSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{24}
+	return file_meta_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OpenSessionReply) GetSession() uint64 {
@@ -1966,7 +2076,7 @@ type KeepSessionRequest struct {
 
 func (x *KeepSessionRequest) Reset() {
 	*x = KeepSessionRequest{}
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2088,7 @@ func (x *KeepSessionRequest) String() string {
 func (*KeepSessionRequest) ProtoMessage() {}
 
 func (x *KeepSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[25]
+	mi := &file_meta_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2101,7 @@ func (x *KeepSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepSessionRequest.ProtoReflect.Descriptor instead.
 func (*KeepSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{25}
+	return file_meta_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KeepSessionRequest) GetSession() uint64 {
@@ -2028,7 +2138,7 @@ type SessionEvent struct {
 
 func (x *SessionEvent) Reset() {
 	*x = SessionEvent{}
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2150,7 @@ func (x *SessionEvent) String() string {
 func (*SessionEvent) ProtoMessage() {}
 
 func (x *SessionEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[26]
+	mi := &file_meta_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2163,7 @@ func (x *SessionEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionEvent.ProtoReflect.Descriptor instead.
 func (*SessionEvent) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{26}
+	return file_meta_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SessionEvent) GetId() uint64 {
@@ -2100,7 +2210,7 @@ type KeepSessionReply struct {
 
 func (x *KeepSessionReply) Reset() {
 	*x = KeepSessionReply{}
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2222,7 @@ func (x *KeepSessionReply) String() string {
 func (*KeepSessionReply) ProtoMessage() {}
 
 func (x *KeepSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[27]
+	mi := &file_meta_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2235,7 @@ func (x *KeepSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepSessionReply.ProtoReflect.Descriptor instead.
 func (*KeepSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{27}
+	return file_meta_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *KeepSessionReply) GetEvents() []*SessionEvent {
@@ -2144,7 +2254,7 @@ type CloseSessionRequest struct {
 
 func (x *CloseSessionRequest) Reset() {
 	*x = CloseSessionRequest{}
-	mi := &file_meta_proto_msgTypes[28]
+	mi := &file_meta_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2266,7 @@ func (x *CloseSessionRequest) String() string {
 func (*CloseSessionRequest) ProtoMessage() {}
 
 func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[28]
+	mi := &file_meta_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2279,7 @@ func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionRequest.ProtoReflect.Descriptor instead.
 func (*CloseSessionRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{28}
+	return file_meta_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CloseSessionRequest) GetSession() uint64 {
@@ -2187,7 +2297,7 @@ type CloseSessionReply struct {
 
 func (x *CloseSessionReply) Reset() {
 	*x = CloseSessionReply{}
-	mi := &file_meta_proto_msgTypes[29]
+	mi := &file_meta_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2309,7 @@ func (x *CloseSessionReply) String() string {
 func (*CloseSessionReply) ProtoMessage() {}
 
 func (x *CloseSessionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[29]
+	mi := &file_meta_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2322,7 @@ func (x *CloseSessionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionReply.ProtoReflect.Descriptor instead.
 func (*CloseSessionReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{29}
+	return file_meta_proto_rawDescGZIP(), []int{30}
 }
 
 type Volume struct {
@@ -2247,7 +2357,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2369,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[30]
+	mi := &file_meta_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2382,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{30}
+	return file_meta_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Volume) GetId() uint64 {
@@ -2456,7 +2566,7 @@ type Loss struct {
 
 func (x *Loss) Reset() {
 	*x = Loss{}
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2578,7 @@ func (x *Loss) String() string {
 func (*Loss) ProtoMessage() {}
 
 func (x *Loss) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[31]
+	mi := &file_meta_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2591,7 @@ func (x *Loss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loss.ProtoReflect.Descriptor instead.
 func (*Loss) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{31}
+	return file_meta_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Loss) GetEpoch() uint64 {
@@ -2533,7 +2643,7 @@ type CreateVolumeRequest struct {
 
 func (x *CreateVolumeRequest) Reset() {
 	*x = CreateVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2655,7 @@ func (x *CreateVolumeRequest) String() string {
 func (*CreateVolumeRequest) ProtoMessage() {}
 
 func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[32]
+	mi := &file_meta_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2668,7 @@ func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeRequest.ProtoReflect.Descriptor instead.
 func (*CreateVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{32}
+	return file_meta_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateVolumeRequest) GetCommand() uint64 {
@@ -2612,7 +2722,7 @@ type CreateVolumeReply struct {
 
 func (x *CreateVolumeReply) Reset() {
 	*x = CreateVolumeReply{}
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2734,7 @@ func (x *CreateVolumeReply) String() string {
 func (*CreateVolumeReply) ProtoMessage() {}
 
 func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[33]
+	mi := &file_meta_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2747,7 @@ func (x *CreateVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeReply.ProtoReflect.Descriptor instead.
 func (*CreateVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{33}
+	return file_meta_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CreateVolumeReply) GetVolume() *Volume {
@@ -2658,7 +2768,7 @@ type GetVolumeRequest struct {
 
 func (x *GetVolumeRequest) Reset() {
 	*x = GetVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2780,7 @@ func (x *GetVolumeRequest) String() string {
 func (*GetVolumeRequest) ProtoMessage() {}
 
 func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[34]
+	mi := &file_meta_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2793,7 @@ func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeRequest.ProtoReflect.Descriptor instead.
 func (*GetVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{34}
+	return file_meta_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetVolumeRequest) GetTenant() string {
@@ -2716,7 +2826,7 @@ type GetVolumeReply struct {
 
 func (x *GetVolumeReply) Reset() {
 	*x = GetVolumeReply{}
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +2838,7 @@ func (x *GetVolumeReply) String() string {
 func (*GetVolumeReply) ProtoMessage() {}
 
 func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[35]
+	mi := &file_meta_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +2851,7 @@ func (x *GetVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeReply.ProtoReflect.Descriptor instead.
 func (*GetVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{35}
+	return file_meta_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetVolumeReply) GetVolume() *Volume {
@@ -2763,7 +2873,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2775,7 +2885,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[36]
+	mi := &file_meta_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2788,7 +2898,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{36}
+	return file_meta_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListVolumesRequest) GetTenant() string {
@@ -2829,7 +2939,7 @@ type ListVolumesReply struct {
 
 func (x *ListVolumesReply) Reset() {
 	*x = ListVolumesReply{}
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +2951,7 @@ func (x *ListVolumesReply) String() string {
 func (*ListVolumesReply) ProtoMessage() {}
 
 func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[37]
+	mi := &file_meta_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +2964,7 @@ func (x *ListVolumesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesReply.ProtoReflect.Descriptor instead.
 func (*ListVolumesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{37}
+	return file_meta_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListVolumesReply) GetVolumes() []*Volume {
@@ -2886,7 +2996,7 @@ type ResizeVolumeRequest struct {
 
 func (x *ResizeVolumeRequest) Reset() {
 	*x = ResizeVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2898,7 +3008,7 @@ func (x *ResizeVolumeRequest) String() string {
 func (*ResizeVolumeRequest) ProtoMessage() {}
 
 func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[38]
+	mi := &file_meta_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2911,7 +3021,7 @@ func (x *ResizeVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{38}
+	return file_meta_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ResizeVolumeRequest) GetCommand() uint64 {
@@ -2972,7 +3082,7 @@ type ResizeVolumeReply struct {
 
 func (x *ResizeVolumeReply) Reset() {
 	*x = ResizeVolumeReply{}
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3094,7 @@ func (x *ResizeVolumeReply) String() string {
 func (*ResizeVolumeReply) ProtoMessage() {}
 
 func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[39]
+	mi := &file_meta_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3107,7 @@ func (x *ResizeVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeVolumeReply.ProtoReflect.Descriptor instead.
 func (*ResizeVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{39}
+	return file_meta_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ResizeVolumeReply) GetVolume() *Volume {
@@ -3019,7 +3129,7 @@ type RemoveVolumeRequest struct {
 
 func (x *RemoveVolumeRequest) Reset() {
 	*x = RemoveVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3141,7 @@ func (x *RemoveVolumeRequest) String() string {
 func (*RemoveVolumeRequest) ProtoMessage() {}
 
 func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[40]
+	mi := &file_meta_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3154,7 @@ func (x *RemoveVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{40}
+	return file_meta_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RemoveVolumeRequest) GetCommand() uint64 {
@@ -3083,7 +3193,7 @@ type RemoveVolumeReply struct {
 
 func (x *RemoveVolumeReply) Reset() {
 	*x = RemoveVolumeReply{}
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3205,7 @@ func (x *RemoveVolumeReply) String() string {
 func (*RemoveVolumeReply) ProtoMessage() {}
 
 func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[41]
+	mi := &file_meta_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3218,7 @@ func (x *RemoveVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumeReply.ProtoReflect.Descriptor instead.
 func (*RemoveVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{41}
+	return file_meta_proto_rawDescGZIP(), []int{42}
 }
 
 type UndeleteVolumeRequest struct {
@@ -3123,7 +3233,7 @@ type UndeleteVolumeRequest struct {
 
 func (x *UndeleteVolumeRequest) Reset() {
 	*x = UndeleteVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3135,7 +3245,7 @@ func (x *UndeleteVolumeRequest) String() string {
 func (*UndeleteVolumeRequest) ProtoMessage() {}
 
 func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[42]
+	mi := &file_meta_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3148,7 +3258,7 @@ func (x *UndeleteVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeRequest.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{42}
+	return file_meta_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UndeleteVolumeRequest) GetCommand() uint64 {
@@ -3188,7 +3298,7 @@ type UndeleteVolumeReply struct {
 
 func (x *UndeleteVolumeReply) Reset() {
 	*x = UndeleteVolumeReply{}
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3200,7 +3310,7 @@ func (x *UndeleteVolumeReply) String() string {
 func (*UndeleteVolumeReply) ProtoMessage() {}
 
 func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[43]
+	mi := &file_meta_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3213,7 +3323,7 @@ func (x *UndeleteVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteVolumeReply.ProtoReflect.Descriptor instead.
 func (*UndeleteVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{43}
+	return file_meta_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UndeleteVolumeReply) GetVolume() *Volume {
@@ -3249,7 +3359,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3261,7 +3371,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[44]
+	mi := &file_meta_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3274,7 +3384,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{44}
+	return file_meta_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Snapshot) GetId() uint64 {
@@ -3414,7 +3524,7 @@ type CreateSnapshotsRequest struct {
 
 func (x *CreateSnapshotsRequest) Reset() {
 	*x = CreateSnapshotsRequest{}
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3426,7 +3536,7 @@ func (x *CreateSnapshotsRequest) String() string {
 func (*CreateSnapshotsRequest) ProtoMessage() {}
 
 func (x *CreateSnapshotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[45]
+	mi := &file_meta_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3439,7 +3549,7 @@ func (x *CreateSnapshotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotsRequest.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{45}
+	return file_meta_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CreateSnapshotsRequest) GetCommand() uint64 {
@@ -3472,7 +3582,7 @@ type CreateSnapshotsReply struct {
 
 func (x *CreateSnapshotsReply) Reset() {
 	*x = CreateSnapshotsReply{}
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3484,7 +3594,7 @@ func (x *CreateSnapshotsReply) String() string {
 func (*CreateSnapshotsReply) ProtoMessage() {}
 
 func (x *CreateSnapshotsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[46]
+	mi := &file_meta_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3497,7 +3607,7 @@ func (x *CreateSnapshotsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotsReply.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{46}
+	return file_meta_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CreateSnapshotsReply) GetSnapshots() []*Snapshot {
@@ -3520,7 +3630,7 @@ type AnswerBarrierRequest struct {
 
 func (x *AnswerBarrierRequest) Reset() {
 	*x = AnswerBarrierRequest{}
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3532,7 +3642,7 @@ func (x *AnswerBarrierRequest) String() string {
 func (*AnswerBarrierRequest) ProtoMessage() {}
 
 func (x *AnswerBarrierRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[47]
+	mi := &file_meta_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3545,7 +3655,7 @@ func (x *AnswerBarrierRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerBarrierRequest.ProtoReflect.Descriptor instead.
 func (*AnswerBarrierRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{47}
+	return file_meta_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AnswerBarrierRequest) GetSession() uint64 {
@@ -3591,7 +3701,7 @@ type AnswerBarrierReply struct {
 
 func (x *AnswerBarrierReply) Reset() {
 	*x = AnswerBarrierReply{}
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3603,7 +3713,7 @@ func (x *AnswerBarrierReply) String() string {
 func (*AnswerBarrierReply) ProtoMessage() {}
 
 func (x *AnswerBarrierReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[48]
+	mi := &file_meta_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3616,7 +3726,7 @@ func (x *AnswerBarrierReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerBarrierReply.ProtoReflect.Descriptor instead.
 func (*AnswerBarrierReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{48}
+	return file_meta_proto_rawDescGZIP(), []int{49}
 }
 
 type ListSnapshotsRequest struct {
@@ -3632,7 +3742,7 @@ type ListSnapshotsRequest struct {
 
 func (x *ListSnapshotsRequest) Reset() {
 	*x = ListSnapshotsRequest{}
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3754,7 @@ func (x *ListSnapshotsRequest) String() string {
 func (*ListSnapshotsRequest) ProtoMessage() {}
 
 func (x *ListSnapshotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[49]
+	mi := &file_meta_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3767,7 @@ func (x *ListSnapshotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSnapshotsRequest.ProtoReflect.Descriptor instead.
 func (*ListSnapshotsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{49}
+	return file_meta_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListSnapshotsRequest) GetTenant() string {
@@ -3706,7 +3816,7 @@ type ListSnapshotsReply struct {
 
 func (x *ListSnapshotsReply) Reset() {
 	*x = ListSnapshotsReply{}
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3718,7 +3828,7 @@ func (x *ListSnapshotsReply) String() string {
 func (*ListSnapshotsReply) ProtoMessage() {}
 
 func (x *ListSnapshotsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[50]
+	mi := &file_meta_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3731,7 +3841,7 @@ func (x *ListSnapshotsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSnapshotsReply.ProtoReflect.Descriptor instead.
 func (*ListSnapshotsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{50}
+	return file_meta_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListSnapshotsReply) GetSnapshots() []*Snapshot {
@@ -3767,7 +3877,7 @@ type GetSnapshotRequest struct {
 
 func (x *GetSnapshotRequest) Reset() {
 	*x = GetSnapshotRequest{}
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3779,7 +3889,7 @@ func (x *GetSnapshotRequest) String() string {
 func (*GetSnapshotRequest) ProtoMessage() {}
 
 func (x *GetSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[51]
+	mi := &file_meta_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3792,7 +3902,7 @@ func (x *GetSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*GetSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{51}
+	return file_meta_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetSnapshotRequest) GetTenant() string {
@@ -3832,7 +3942,7 @@ type GetSnapshotReply struct {
 
 func (x *GetSnapshotReply) Reset() {
 	*x = GetSnapshotReply{}
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +3954,7 @@ func (x *GetSnapshotReply) String() string {
 func (*GetSnapshotReply) ProtoMessage() {}
 
 func (x *GetSnapshotReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[52]
+	mi := &file_meta_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,7 +3967,7 @@ func (x *GetSnapshotReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSnapshotReply.ProtoReflect.Descriptor instead.
 func (*GetSnapshotReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{52}
+	return file_meta_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetSnapshotReply) GetSnapshot() *Snapshot {
@@ -3879,7 +3989,7 @@ type RemoveSnapshotRequest struct {
 
 func (x *RemoveSnapshotRequest) Reset() {
 	*x = RemoveSnapshotRequest{}
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3891,7 +4001,7 @@ func (x *RemoveSnapshotRequest) String() string {
 func (*RemoveSnapshotRequest) ProtoMessage() {}
 
 func (x *RemoveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[53]
+	mi := &file_meta_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3904,7 +4014,7 @@ func (x *RemoveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{53}
+	return file_meta_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RemoveSnapshotRequest) GetCommand() uint64 {
@@ -3943,7 +4053,7 @@ type RemoveSnapshotReply struct {
 
 func (x *RemoveSnapshotReply) Reset() {
 	*x = RemoveSnapshotReply{}
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3955,7 +4065,7 @@ func (x *RemoveSnapshotReply) String() string {
 func (*RemoveSnapshotReply) ProtoMessage() {}
 
 func (x *RemoveSnapshotReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[54]
+	mi := &file_meta_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3968,7 +4078,7 @@ func (x *RemoveSnapshotReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSnapshotReply.ProtoReflect.Descriptor instead.
 func (*RemoveSnapshotReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{54}
+	return file_meta_proto_rawDescGZIP(), []int{55}
 }
 
 type OpenSnapshotRequest struct {
@@ -3984,7 +4094,7 @@ type OpenSnapshotRequest struct {
 
 func (x *OpenSnapshotRequest) Reset() {
 	*x = OpenSnapshotRequest{}
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3996,7 +4106,7 @@ func (x *OpenSnapshotRequest) String() string {
 func (*OpenSnapshotRequest) ProtoMessage() {}
 
 func (x *OpenSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[55]
+	mi := &file_meta_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4009,7 +4119,7 @@ func (x *OpenSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*OpenSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{55}
+	return file_meta_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *OpenSnapshotRequest) GetSession() uint64 {
@@ -4057,7 +4167,7 @@ type OpenSnapshotReply struct {
 
 func (x *OpenSnapshotReply) Reset() {
 	*x = OpenSnapshotReply{}
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4069,7 +4179,7 @@ func (x *OpenSnapshotReply) String() string {
 func (*OpenSnapshotReply) ProtoMessage() {}
 
 func (x *OpenSnapshotReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[56]
+	mi := &file_meta_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4082,7 +4192,7 @@ func (x *OpenSnapshotReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSnapshotReply.ProtoReflect.Descriptor instead.
 func (*OpenSnapshotReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{56}
+	return file_meta_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OpenSnapshotReply) GetOpen() *OpenVolumeReply {
@@ -4109,7 +4219,7 @@ type CloseSnapshotRequest struct {
 
 func (x *CloseSnapshotRequest) Reset() {
 	*x = CloseSnapshotRequest{}
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4231,7 @@ func (x *CloseSnapshotRequest) String() string {
 func (*CloseSnapshotRequest) ProtoMessage() {}
 
 func (x *CloseSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[57]
+	mi := &file_meta_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4244,7 @@ func (x *CloseSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*CloseSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{57}
+	return file_meta_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CloseSnapshotRequest) GetSession() uint64 {
@@ -4159,7 +4269,7 @@ type CloseSnapshotReply struct {
 
 func (x *CloseSnapshotReply) Reset() {
 	*x = CloseSnapshotReply{}
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4281,7 @@ func (x *CloseSnapshotReply) String() string {
 func (*CloseSnapshotReply) ProtoMessage() {}
 
 func (x *CloseSnapshotReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[58]
+	mi := &file_meta_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4184,7 +4294,7 @@ func (x *CloseSnapshotReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSnapshotReply.ProtoReflect.Descriptor instead.
 func (*CloseSnapshotReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{58}
+	return file_meta_proto_rawDescGZIP(), []int{59}
 }
 
 type CloneVolumeRequest struct {
@@ -4201,7 +4311,7 @@ type CloneVolumeRequest struct {
 
 func (x *CloneVolumeRequest) Reset() {
 	*x = CloneVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4213,7 +4323,7 @@ func (x *CloneVolumeRequest) String() string {
 func (*CloneVolumeRequest) ProtoMessage() {}
 
 func (x *CloneVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[59]
+	mi := &file_meta_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4226,7 +4336,7 @@ func (x *CloneVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneVolumeRequest.ProtoReflect.Descriptor instead.
 func (*CloneVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{59}
+	return file_meta_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CloneVolumeRequest) GetCommand() uint64 {
@@ -4280,7 +4390,7 @@ type CloneVolumeReply struct {
 
 func (x *CloneVolumeReply) Reset() {
 	*x = CloneVolumeReply{}
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +4402,7 @@ func (x *CloneVolumeReply) String() string {
 func (*CloneVolumeReply) ProtoMessage() {}
 
 func (x *CloneVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[60]
+	mi := &file_meta_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +4415,7 @@ func (x *CloneVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneVolumeReply.ProtoReflect.Descriptor instead.
 func (*CloneVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{60}
+	return file_meta_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CloneVolumeReply) GetVolume() *Volume {
@@ -4327,7 +4437,7 @@ type RollbackVolumeRequest struct {
 
 func (x *RollbackVolumeRequest) Reset() {
 	*x = RollbackVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4339,7 +4449,7 @@ func (x *RollbackVolumeRequest) String() string {
 func (*RollbackVolumeRequest) ProtoMessage() {}
 
 func (x *RollbackVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[61]
+	mi := &file_meta_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4352,7 +4462,7 @@ func (x *RollbackVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RollbackVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{61}
+	return file_meta_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RollbackVolumeRequest) GetCommand() uint64 {
@@ -4393,7 +4503,7 @@ type RollbackVolumeReply struct {
 
 func (x *RollbackVolumeReply) Reset() {
 	*x = RollbackVolumeReply{}
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4405,7 +4515,7 @@ func (x *RollbackVolumeReply) String() string {
 func (*RollbackVolumeReply) ProtoMessage() {}
 
 func (x *RollbackVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[62]
+	mi := &file_meta_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4418,7 +4528,7 @@ func (x *RollbackVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackVolumeReply.ProtoReflect.Descriptor instead.
 func (*RollbackVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{62}
+	return file_meta_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RollbackVolumeReply) GetVolume() *Volume {
@@ -4448,7 +4558,7 @@ type HoldTagRequest struct {
 
 func (x *HoldTagRequest) Reset() {
 	*x = HoldTagRequest{}
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4570,7 @@ func (x *HoldTagRequest) String() string {
 func (*HoldTagRequest) ProtoMessage() {}
 
 func (x *HoldTagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[63]
+	mi := &file_meta_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4583,7 @@ func (x *HoldTagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldTagRequest.ProtoReflect.Descriptor instead.
 func (*HoldTagRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{63}
+	return file_meta_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *HoldTagRequest) GetTenant() string {
@@ -4520,7 +4630,7 @@ type HoldTagReply struct {
 
 func (x *HoldTagReply) Reset() {
 	*x = HoldTagReply{}
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +4642,7 @@ func (x *HoldTagReply) String() string {
 func (*HoldTagReply) ProtoMessage() {}
 
 func (x *HoldTagReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[64]
+	mi := &file_meta_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4545,7 +4655,7 @@ func (x *HoldTagReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldTagReply.ProtoReflect.Descriptor instead.
 func (*HoldTagReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{64}
+	return file_meta_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *HoldTagReply) GetSnapshot() *Snapshot {
@@ -4566,7 +4676,7 @@ type MarkTagReadyRequest struct {
 
 func (x *MarkTagReadyRequest) Reset() {
 	*x = MarkTagReadyRequest{}
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4578,7 +4688,7 @@ func (x *MarkTagReadyRequest) String() string {
 func (*MarkTagReadyRequest) ProtoMessage() {}
 
 func (x *MarkTagReadyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[65]
+	mi := &file_meta_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4591,7 +4701,7 @@ func (x *MarkTagReadyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkTagReadyRequest.ProtoReflect.Descriptor instead.
 func (*MarkTagReadyRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{65}
+	return file_meta_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *MarkTagReadyRequest) GetSnapshot() uint64 {
@@ -4623,7 +4733,7 @@ type MarkTagReadyReply struct {
 
 func (x *MarkTagReadyReply) Reset() {
 	*x = MarkTagReadyReply{}
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4635,7 +4745,7 @@ func (x *MarkTagReadyReply) String() string {
 func (*MarkTagReadyReply) ProtoMessage() {}
 
 func (x *MarkTagReadyReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[66]
+	mi := &file_meta_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4648,7 +4758,7 @@ func (x *MarkTagReadyReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkTagReadyReply.ProtoReflect.Descriptor instead.
 func (*MarkTagReadyReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{66}
+	return file_meta_proto_rawDescGZIP(), []int{67}
 }
 
 type Placement struct {
@@ -4662,7 +4772,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4784,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[67]
+	mi := &file_meta_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4797,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{67}
+	return file_meta_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Placement) GetDevice() uint64 {
@@ -4728,7 +4838,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4740,7 +4850,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[68]
+	mi := &file_meta_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4753,7 +4863,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{68}
+	return file_meta_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Segment) GetId() uint64 {
@@ -4832,7 +4942,7 @@ type ServerAddress struct {
 
 func (x *ServerAddress) Reset() {
 	*x = ServerAddress{}
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4844,7 +4954,7 @@ func (x *ServerAddress) String() string {
 func (*ServerAddress) ProtoMessage() {}
 
 func (x *ServerAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[69]
+	mi := &file_meta_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4857,7 +4967,7 @@ func (x *ServerAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerAddress.ProtoReflect.Descriptor instead.
 func (*ServerAddress) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{69}
+	return file_meta_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ServerAddress) GetServer() uint64 {
@@ -4899,7 +5009,7 @@ type Root struct {
 
 func (x *Root) Reset() {
 	*x = Root{}
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +5021,7 @@ func (x *Root) String() string {
 func (*Root) ProtoMessage() {}
 
 func (x *Root) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[70]
+	mi := &file_meta_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +5034,7 @@ func (x *Root) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Root.ProtoReflect.Descriptor instead.
 func (*Root) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{70}
+	return file_meta_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Root) GetNumber() uint64 {
@@ -4959,7 +5069,7 @@ type Cut struct {
 
 func (x *Cut) Reset() {
 	*x = Cut{}
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4971,7 +5081,7 @@ func (x *Cut) String() string {
 func (*Cut) ProtoMessage() {}
 
 func (x *Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[71]
+	mi := &file_meta_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4984,7 +5094,7 @@ func (x *Cut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cut.ProtoReflect.Descriptor instead.
 func (*Cut) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{71}
+	return file_meta_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Cut) GetBeforeEpoch() uint64 {
@@ -5012,7 +5122,7 @@ type OpenVolumeRequest struct {
 
 func (x *OpenVolumeRequest) Reset() {
 	*x = OpenVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5024,7 +5134,7 @@ func (x *OpenVolumeRequest) String() string {
 func (*OpenVolumeRequest) ProtoMessage() {}
 
 func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[72]
+	mi := &file_meta_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5037,7 +5147,7 @@ func (x *OpenVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeRequest.ProtoReflect.Descriptor instead.
 func (*OpenVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{72}
+	return file_meta_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *OpenVolumeRequest) GetSession() uint64 {
@@ -5075,7 +5185,7 @@ type OpenVolumeReply struct {
 
 func (x *OpenVolumeReply) Reset() {
 	*x = OpenVolumeReply{}
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5087,7 +5197,7 @@ func (x *OpenVolumeReply) String() string {
 func (*OpenVolumeReply) ProtoMessage() {}
 
 func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[73]
+	mi := &file_meta_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5100,7 +5210,7 @@ func (x *OpenVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenVolumeReply.ProtoReflect.Descriptor instead.
 func (*OpenVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{73}
+	return file_meta_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *OpenVolumeReply) GetVolume() *Volume {
@@ -5158,7 +5268,7 @@ type Ancestor struct {
 
 func (x *Ancestor) Reset() {
 	*x = Ancestor{}
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5170,7 +5280,7 @@ func (x *Ancestor) String() string {
 func (*Ancestor) ProtoMessage() {}
 
 func (x *Ancestor) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[74]
+	mi := &file_meta_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5183,7 +5293,7 @@ func (x *Ancestor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ancestor.ProtoReflect.Descriptor instead.
 func (*Ancestor) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{74}
+	return file_meta_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Ancestor) GetVolume() uint64 {
@@ -5221,7 +5331,7 @@ type AcquireLeaseRequest struct {
 
 func (x *AcquireLeaseRequest) Reset() {
 	*x = AcquireLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5233,7 +5343,7 @@ func (x *AcquireLeaseRequest) String() string {
 func (*AcquireLeaseRequest) ProtoMessage() {}
 
 func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[75]
+	mi := &file_meta_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5246,7 +5356,7 @@ func (x *AcquireLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseRequest.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{75}
+	return file_meta_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AcquireLeaseRequest) GetCommand() uint64 {
@@ -5304,7 +5414,7 @@ type AcquireLeaseReply struct {
 
 func (x *AcquireLeaseReply) Reset() {
 	*x = AcquireLeaseReply{}
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5316,7 +5426,7 @@ func (x *AcquireLeaseReply) String() string {
 func (*AcquireLeaseReply) ProtoMessage() {}
 
 func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[76]
+	mi := &file_meta_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5329,7 +5439,7 @@ func (x *AcquireLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireLeaseReply.ProtoReflect.Descriptor instead.
 func (*AcquireLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{76}
+	return file_meta_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *AcquireLeaseReply) GetEpoch() uint64 {
@@ -5380,7 +5490,7 @@ type ReleaseLeaseRequest struct {
 
 func (x *ReleaseLeaseRequest) Reset() {
 	*x = ReleaseLeaseRequest{}
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5392,7 +5502,7 @@ func (x *ReleaseLeaseRequest) String() string {
 func (*ReleaseLeaseRequest) ProtoMessage() {}
 
 func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[77]
+	mi := &file_meta_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5405,7 +5515,7 @@ func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{77}
+	return file_meta_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ReleaseLeaseRequest) GetCommand() uint64 {
@@ -5451,7 +5561,7 @@ type ReleaseLeaseReply struct {
 
 func (x *ReleaseLeaseReply) Reset() {
 	*x = ReleaseLeaseReply{}
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5463,7 +5573,7 @@ func (x *ReleaseLeaseReply) String() string {
 func (*ReleaseLeaseReply) ProtoMessage() {}
 
 func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[78]
+	mi := &file_meta_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5476,7 +5586,7 @@ func (x *ReleaseLeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseLeaseReply.ProtoReflect.Descriptor instead.
 func (*ReleaseLeaseReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{78}
+	return file_meta_proto_rawDescGZIP(), []int{79}
 }
 
 type AllocateSegmentsRequest struct {
@@ -5489,13 +5599,14 @@ type AllocateSegmentsRequest struct {
 	Count         uint32                 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`                                          // 1 to 64
 	ShardLength   uint64                 `protobuf:"varint,7,opt,name=shard_length,json=shardLength,proto3" json:"shard_length,omitempty"`           // at least this much per shard; 0: the metadata service chooses
 	AvoidServers  []uint64               `protobuf:"varint,8,rep,packed,name=avoid_servers,json=avoidServers,proto3" json:"avoid_servers,omitempty"` // not on these, if that can be
+	Urgent        bool                   `protobuf:"varint,9,opt,name=urgent,proto3" json:"urgent,omitempty"`                                        // for what must go on in a full cell: may take from the reserve
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AllocateSegmentsRequest) Reset() {
 	*x = AllocateSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5507,7 +5618,7 @@ func (x *AllocateSegmentsRequest) String() string {
 func (*AllocateSegmentsRequest) ProtoMessage() {}
 
 func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[79]
+	mi := &file_meta_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5520,7 +5631,7 @@ func (x *AllocateSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{79}
+	return file_meta_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *AllocateSegmentsRequest) GetCommand() uint64 {
@@ -5579,6 +5690,13 @@ func (x *AllocateSegmentsRequest) GetAvoidServers() []uint64 {
 	return nil
 }
 
+func (x *AllocateSegmentsRequest) GetUrgent() bool {
+	if x != nil {
+		return x.Urgent
+	}
+	return false
+}
+
 type AllocateSegmentsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Segments      []*Segment             `protobuf:"bytes,1,rep,name=segments,proto3" json:"segments,omitempty"`
@@ -5589,7 +5707,7 @@ type AllocateSegmentsReply struct {
 
 func (x *AllocateSegmentsReply) Reset() {
 	*x = AllocateSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5601,7 +5719,7 @@ func (x *AllocateSegmentsReply) String() string {
 func (*AllocateSegmentsReply) ProtoMessage() {}
 
 func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[80]
+	mi := &file_meta_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5614,7 +5732,7 @@ func (x *AllocateSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocateSegmentsReply.ProtoReflect.Descriptor instead.
 func (*AllocateSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{80}
+	return file_meta_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AllocateSegmentsReply) GetSegments() []*Segment {
@@ -5643,7 +5761,7 @@ type SealSegmentsRequest struct {
 
 func (x *SealSegmentsRequest) Reset() {
 	*x = SealSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5655,7 +5773,7 @@ func (x *SealSegmentsRequest) String() string {
 func (*SealSegmentsRequest) ProtoMessage() {}
 
 func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[81]
+	mi := &file_meta_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5668,7 +5786,7 @@ func (x *SealSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*SealSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{81}
+	return file_meta_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *SealSegmentsRequest) GetCommand() uint64 {
@@ -5707,7 +5825,7 @@ type SealSegmentsReply struct {
 
 func (x *SealSegmentsReply) Reset() {
 	*x = SealSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5719,7 +5837,7 @@ func (x *SealSegmentsReply) String() string {
 func (*SealSegmentsReply) ProtoMessage() {}
 
 func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[82]
+	mi := &file_meta_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5732,7 +5850,7 @@ func (x *SealSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSegmentsReply.ProtoReflect.Descriptor instead.
 func (*SealSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{82}
+	return file_meta_proto_rawDescGZIP(), []int{83}
 }
 
 type CloseEpochRequest struct {
@@ -5751,7 +5869,7 @@ type CloseEpochRequest struct {
 
 func (x *CloseEpochRequest) Reset() {
 	*x = CloseEpochRequest{}
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5763,7 +5881,7 @@ func (x *CloseEpochRequest) String() string {
 func (*CloseEpochRequest) ProtoMessage() {}
 
 func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[83]
+	mi := &file_meta_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5776,7 +5894,7 @@ func (x *CloseEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochRequest.ProtoReflect.Descriptor instead.
 func (*CloseEpochRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{83}
+	return file_meta_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *CloseEpochRequest) GetCommand() uint64 {
@@ -5843,7 +5961,7 @@ type CloseEpochReply struct {
 
 func (x *CloseEpochReply) Reset() {
 	*x = CloseEpochReply{}
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5855,7 +5973,7 @@ func (x *CloseEpochReply) String() string {
 func (*CloseEpochReply) ProtoMessage() {}
 
 func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[84]
+	mi := &file_meta_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5868,7 +5986,7 @@ func (x *CloseEpochReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseEpochReply.ProtoReflect.Descriptor instead.
 func (*CloseEpochReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{84}
+	return file_meta_proto_rawDescGZIP(), []int{85}
 }
 
 type RecordRootRequest struct {
@@ -5888,7 +6006,7 @@ type RecordRootRequest struct {
 
 func (x *RecordRootRequest) Reset() {
 	*x = RecordRootRequest{}
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5900,7 +6018,7 @@ func (x *RecordRootRequest) String() string {
 func (*RecordRootRequest) ProtoMessage() {}
 
 func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[85]
+	mi := &file_meta_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5913,7 +6031,7 @@ func (x *RecordRootRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootRequest.ProtoReflect.Descriptor instead.
 func (*RecordRootRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{85}
+	return file_meta_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RecordRootRequest) GetCommand() uint64 {
@@ -5981,7 +6099,7 @@ type RecordRootReply struct {
 
 func (x *RecordRootReply) Reset() {
 	*x = RecordRootReply{}
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5993,7 +6111,7 @@ func (x *RecordRootReply) String() string {
 func (*RecordRootReply) ProtoMessage() {}
 
 func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[86]
+	mi := &file_meta_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6006,7 +6124,7 @@ func (x *RecordRootReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRootReply.ProtoReflect.Descriptor instead.
 func (*RecordRootReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{86}
+	return file_meta_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RecordRootReply) GetRetired() []uint64 {
@@ -6028,7 +6146,7 @@ type RequestMoveRequest struct {
 
 func (x *RequestMoveRequest) Reset() {
 	*x = RequestMoveRequest{}
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6040,7 +6158,7 @@ func (x *RequestMoveRequest) String() string {
 func (*RequestMoveRequest) ProtoMessage() {}
 
 func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[87]
+	mi := &file_meta_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6053,7 +6171,7 @@ func (x *RequestMoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveRequest.ProtoReflect.Descriptor instead.
 func (*RequestMoveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{87}
+	return file_meta_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *RequestMoveRequest) GetSession() uint64 {
@@ -6094,7 +6212,7 @@ type RequestMoveReply struct {
 
 func (x *RequestMoveReply) Reset() {
 	*x = RequestMoveReply{}
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6106,7 +6224,7 @@ func (x *RequestMoveReply) String() string {
 func (*RequestMoveReply) ProtoMessage() {}
 
 func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[88]
+	mi := &file_meta_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6119,7 +6237,7 @@ func (x *RequestMoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMoveReply.ProtoReflect.Descriptor instead.
 func (*RequestMoveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{88}
+	return file_meta_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *RequestMoveReply) GetGranted() bool {
@@ -6145,7 +6263,7 @@ type GetSegmentsRequest struct {
 
 func (x *GetSegmentsRequest) Reset() {
 	*x = GetSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6157,7 +6275,7 @@ func (x *GetSegmentsRequest) String() string {
 func (*GetSegmentsRequest) ProtoMessage() {}
 
 func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[89]
+	mi := &file_meta_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6170,7 +6288,7 @@ func (x *GetSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*GetSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{89}
+	return file_meta_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetSegmentsRequest) GetIds() []uint64 {
@@ -6190,7 +6308,7 @@ type GetSegmentsReply struct {
 
 func (x *GetSegmentsReply) Reset() {
 	*x = GetSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6202,7 +6320,7 @@ func (x *GetSegmentsReply) String() string {
 func (*GetSegmentsReply) ProtoMessage() {}
 
 func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[90]
+	mi := &file_meta_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6215,7 +6333,7 @@ func (x *GetSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSegmentsReply.ProtoReflect.Descriptor instead.
 func (*GetSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{90}
+	return file_meta_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetSegmentsReply) GetSegments() []*Segment {
@@ -6243,7 +6361,7 @@ type ListSegmentsRequest struct {
 
 func (x *ListSegmentsRequest) Reset() {
 	*x = ListSegmentsRequest{}
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6255,7 +6373,7 @@ func (x *ListSegmentsRequest) String() string {
 func (*ListSegmentsRequest) ProtoMessage() {}
 
 func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[91]
+	mi := &file_meta_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6268,7 +6386,7 @@ func (x *ListSegmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListSegmentsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{91}
+	return file_meta_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ListSegmentsRequest) GetVolume() uint64 {
@@ -6303,7 +6421,7 @@ type ListSegmentsReply struct {
 
 func (x *ListSegmentsReply) Reset() {
 	*x = ListSegmentsReply{}
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6315,7 +6433,7 @@ func (x *ListSegmentsReply) String() string {
 func (*ListSegmentsReply) ProtoMessage() {}
 
 func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[92]
+	mi := &file_meta_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6328,7 +6446,7 @@ func (x *ListSegmentsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSegmentsReply.ProtoReflect.Descriptor instead.
 func (*ListSegmentsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{92}
+	return file_meta_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListSegmentsReply) GetSegments() []*Segment {
@@ -6364,7 +6482,7 @@ type ShardReport struct {
 
 func (x *ShardReport) Reset() {
 	*x = ShardReport{}
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6376,7 +6494,7 @@ func (x *ShardReport) String() string {
 func (*ShardReport) ProtoMessage() {}
 
 func (x *ShardReport) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[93]
+	mi := &file_meta_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6389,7 +6507,7 @@ func (x *ShardReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShardReport.ProtoReflect.Descriptor instead.
 func (*ShardReport) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{93}
+	return file_meta_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ShardReport) GetShard() *ShardRef {
@@ -6420,17 +6538,88 @@ func (x *ShardReport) GetDetail() string {
 	return ""
 }
 
+// DeviceReport is one client's word of a device that took much longer than others
+// time after time, or, with sound, that it does no more.
+type DeviceReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	TookNs        uint64                 `protobuf:"varint,2,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"`
+	OthersNs      uint64                 `protobuf:"varint,3,opt,name=others_ns,json=othersNs,proto3" json:"others_ns,omitempty"`
+	Sound         bool                   `protobuf:"varint,4,opt,name=sound,proto3" json:"sound,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceReport) Reset() {
+	*x = DeviceReport{}
+	mi := &file_meta_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceReport) ProtoMessage() {}
+
+func (x *DeviceReport) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceReport.ProtoReflect.Descriptor instead.
+func (*DeviceReport) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *DeviceReport) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *DeviceReport) GetTookNs() uint64 {
+	if x != nil {
+		return x.TookNs
+	}
+	return 0
+}
+
+func (x *DeviceReport) GetOthersNs() uint64 {
+	if x != nil {
+		return x.OthersNs
+	}
+	return 0
+}
+
+func (x *DeviceReport) GetSound() bool {
+	if x != nil {
+		return x.Sound
+	}
+	return false
+}
+
 type ReportShardsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
 	Reports       []*ShardReport         `protobuf:"bytes,2,rep,name=reports,proto3" json:"reports,omitempty"`
+	Devices       []*DeviceReport        `protobuf:"bytes,3,rep,name=devices,proto3" json:"devices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportShardsRequest) Reset() {
 	*x = ReportShardsRequest{}
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6442,7 +6631,7 @@ func (x *ReportShardsRequest) String() string {
 func (*ReportShardsRequest) ProtoMessage() {}
 
 func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[94]
+	mi := &file_meta_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6455,7 +6644,7 @@ func (x *ReportShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsRequest.ProtoReflect.Descriptor instead.
 func (*ReportShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{94}
+	return file_meta_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ReportShardsRequest) GetSession() uint64 {
@@ -6472,6 +6661,13 @@ func (x *ReportShardsRequest) GetReports() []*ShardReport {
 	return nil
 }
 
+func (x *ReportShardsRequest) GetDevices() []*DeviceReport {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
 type ReportShardsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -6480,7 +6676,7 @@ type ReportShardsReply struct {
 
 func (x *ReportShardsReply) Reset() {
 	*x = ReportShardsReply{}
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6492,7 +6688,7 @@ func (x *ReportShardsReply) String() string {
 func (*ReportShardsReply) ProtoMessage() {}
 
 func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[95]
+	mi := &file_meta_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6505,7 +6701,7 @@ func (x *ReportShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportShardsReply.ProtoReflect.Descriptor instead.
 func (*ReportShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{95}
+	return file_meta_proto_rawDescGZIP(), []int{97}
 }
 
 type CheckShardsRequest struct {
@@ -6518,7 +6714,7 @@ type CheckShardsRequest struct {
 
 func (x *CheckShardsRequest) Reset() {
 	*x = CheckShardsRequest{}
-	mi := &file_meta_proto_msgTypes[96]
+	mi := &file_meta_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6530,7 +6726,7 @@ func (x *CheckShardsRequest) String() string {
 func (*CheckShardsRequest) ProtoMessage() {}
 
 func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[96]
+	mi := &file_meta_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6543,7 +6739,7 @@ func (x *CheckShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsRequest.ProtoReflect.Descriptor instead.
 func (*CheckShardsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{96}
+	return file_meta_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *CheckShardsRequest) GetServer() uint64 {
@@ -6570,7 +6766,7 @@ type CheckShardsReply struct {
 
 func (x *CheckShardsReply) Reset() {
 	*x = CheckShardsReply{}
-	mi := &file_meta_proto_msgTypes[97]
+	mi := &file_meta_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6582,7 +6778,7 @@ func (x *CheckShardsReply) String() string {
 func (*CheckShardsReply) ProtoMessage() {}
 
 func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[97]
+	mi := &file_meta_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6595,7 +6791,7 @@ func (x *CheckShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckShardsReply.ProtoReflect.Descriptor instead.
 func (*CheckShardsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{97}
+	return file_meta_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
@@ -6622,7 +6818,7 @@ type ExplainVolumeRequest struct {
 
 func (x *ExplainVolumeRequest) Reset() {
 	*x = ExplainVolumeRequest{}
-	mi := &file_meta_proto_msgTypes[98]
+	mi := &file_meta_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6634,7 +6830,7 @@ func (x *ExplainVolumeRequest) String() string {
 func (*ExplainVolumeRequest) ProtoMessage() {}
 
 func (x *ExplainVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[98]
+	mi := &file_meta_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6647,7 +6843,7 @@ func (x *ExplainVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ExplainVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{98}
+	return file_meta_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ExplainVolumeRequest) GetTenant() string {
@@ -6676,7 +6872,7 @@ type ExplainVolumeReply struct {
 
 func (x *ExplainVolumeReply) Reset() {
 	*x = ExplainVolumeReply{}
-	mi := &file_meta_proto_msgTypes[99]
+	mi := &file_meta_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6688,7 +6884,7 @@ func (x *ExplainVolumeReply) String() string {
 func (*ExplainVolumeReply) ProtoMessage() {}
 
 func (x *ExplainVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[99]
+	mi := &file_meta_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6701,7 +6897,7 @@ func (x *ExplainVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVolumeReply.ProtoReflect.Descriptor instead.
 func (*ExplainVolumeReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{99}
+	return file_meta_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ExplainVolumeReply) GetVolume() *Volume {
@@ -6743,7 +6939,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_meta_proto_msgTypes[100]
+	mi := &file_meta_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6755,7 +6951,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[100]
+	mi := &file_meta_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6768,7 +6964,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{100}
+	return file_meta_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Finding) GetBad() bool {
@@ -6804,7 +7000,7 @@ type Blocked struct {
 
 func (x *Blocked) Reset() {
 	*x = Blocked{}
-	mi := &file_meta_proto_msgTypes[101]
+	mi := &file_meta_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6816,7 +7012,7 @@ func (x *Blocked) String() string {
 func (*Blocked) ProtoMessage() {}
 
 func (x *Blocked) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[101]
+	mi := &file_meta_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6829,7 +7025,7 @@ func (x *Blocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blocked.ProtoReflect.Descriptor instead.
 func (*Blocked) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{101}
+	return file_meta_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Blocked) GetServer() uint64 {
@@ -6874,7 +7070,7 @@ type ReportBlockedRequest struct {
 
 func (x *ReportBlockedRequest) Reset() {
 	*x = ReportBlockedRequest{}
-	mi := &file_meta_proto_msgTypes[102]
+	mi := &file_meta_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6886,7 +7082,7 @@ func (x *ReportBlockedRequest) String() string {
 func (*ReportBlockedRequest) ProtoMessage() {}
 
 func (x *ReportBlockedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[102]
+	mi := &file_meta_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6899,7 +7095,7 @@ func (x *ReportBlockedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBlockedRequest.ProtoReflect.Descriptor instead.
 func (*ReportBlockedRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{102}
+	return file_meta_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ReportBlockedRequest) GetSession() uint64 {
@@ -6952,7 +7148,7 @@ type ReportBlockedReply struct {
 
 func (x *ReportBlockedReply) Reset() {
 	*x = ReportBlockedReply{}
-	mi := &file_meta_proto_msgTypes[103]
+	mi := &file_meta_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6964,7 +7160,7 @@ func (x *ReportBlockedReply) String() string {
 func (*ReportBlockedReply) ProtoMessage() {}
 
 func (x *ReportBlockedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[103]
+	mi := &file_meta_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6977,7 +7173,7 @@ func (x *ReportBlockedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBlockedReply.ProtoReflect.Descriptor instead.
 func (*ReportBlockedReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{103}
+	return file_meta_proto_rawDescGZIP(), []int{105}
 }
 
 type BackupRequest struct {
@@ -6988,7 +7184,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_meta_proto_msgTypes[104]
+	mi := &file_meta_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7000,7 +7196,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[104]
+	mi := &file_meta_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7013,7 +7209,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{104}
+	return file_meta_proto_rawDescGZIP(), []int{106}
 }
 
 type BackupPart struct {
@@ -7025,7 +7221,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_meta_proto_msgTypes[105]
+	mi := &file_meta_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7037,7 +7233,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[105]
+	mi := &file_meta_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7050,7 +7246,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{105}
+	return file_meta_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *BackupPart) GetData() []byte {
@@ -7068,7 +7264,7 @@ type RebuildStatusRequest struct {
 
 func (x *RebuildStatusRequest) Reset() {
 	*x = RebuildStatusRequest{}
-	mi := &file_meta_proto_msgTypes[106]
+	mi := &file_meta_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7080,7 +7276,7 @@ func (x *RebuildStatusRequest) String() string {
 func (*RebuildStatusRequest) ProtoMessage() {}
 
 func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[106]
+	mi := &file_meta_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7093,7 +7289,7 @@ func (x *RebuildStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusRequest.ProtoReflect.Descriptor instead.
 func (*RebuildStatusRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{106}
+	return file_meta_proto_rawDescGZIP(), []int{108}
 }
 
 type RebuildStatusReply struct {
@@ -7121,7 +7317,7 @@ type RebuildStatusReply struct {
 
 func (x *RebuildStatusReply) Reset() {
 	*x = RebuildStatusReply{}
-	mi := &file_meta_proto_msgTypes[107]
+	mi := &file_meta_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7133,7 +7329,7 @@ func (x *RebuildStatusReply) String() string {
 func (*RebuildStatusReply) ProtoMessage() {}
 
 func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[107]
+	mi := &file_meta_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7146,7 +7342,7 @@ func (x *RebuildStatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildStatusReply.ProtoReflect.Descriptor instead.
 func (*RebuildStatusReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{107}
+	return file_meta_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *RebuildStatusReply) GetLostShards() uint64 {
@@ -7278,7 +7474,7 @@ type RebalanceRequest struct {
 
 func (x *RebalanceRequest) Reset() {
 	*x = RebalanceRequest{}
-	mi := &file_meta_proto_msgTypes[108]
+	mi := &file_meta_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7290,7 +7486,7 @@ func (x *RebalanceRequest) String() string {
 func (*RebalanceRequest) ProtoMessage() {}
 
 func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[108]
+	mi := &file_meta_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7303,7 +7499,7 @@ func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
 func (*RebalanceRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{108}
+	return file_meta_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *RebalanceRequest) GetCommand() uint64 {
@@ -7338,7 +7534,7 @@ type RebalanceReply struct {
 
 func (x *RebalanceReply) Reset() {
 	*x = RebalanceReply{}
-	mi := &file_meta_proto_msgTypes[109]
+	mi := &file_meta_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7350,7 +7546,7 @@ func (x *RebalanceReply) String() string {
 func (*RebalanceReply) ProtoMessage() {}
 
 func (x *RebalanceReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[109]
+	mi := &file_meta_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7363,7 +7559,7 @@ func (x *RebalanceReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceReply.ProtoReflect.Descriptor instead.
 func (*RebalanceReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{109}
+	return file_meta_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *RebalanceReply) GetRunning() bool {
@@ -7448,7 +7644,7 @@ type DeviceFill struct {
 
 func (x *DeviceFill) Reset() {
 	*x = DeviceFill{}
-	mi := &file_meta_proto_msgTypes[110]
+	mi := &file_meta_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7460,7 +7656,7 @@ func (x *DeviceFill) String() string {
 func (*DeviceFill) ProtoMessage() {}
 
 func (x *DeviceFill) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[110]
+	mi := &file_meta_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7473,7 +7669,7 @@ func (x *DeviceFill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceFill.ProtoReflect.Descriptor instead.
 func (*DeviceFill) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{110}
+	return file_meta_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *DeviceFill) GetDevice() uint64 {
@@ -7516,7 +7712,7 @@ type ChangeDevicesRequest struct {
 
 func (x *ChangeDevicesRequest) Reset() {
 	*x = ChangeDevicesRequest{}
-	mi := &file_meta_proto_msgTypes[111]
+	mi := &file_meta_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7528,7 +7724,7 @@ func (x *ChangeDevicesRequest) String() string {
 func (*ChangeDevicesRequest) ProtoMessage() {}
 
 func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[111]
+	mi := &file_meta_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7541,7 +7737,7 @@ func (x *ChangeDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{111}
+	return file_meta_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ChangeDevicesRequest) GetCommand() uint64 {
@@ -7581,7 +7777,7 @@ type ChangeDevicesReply struct {
 
 func (x *ChangeDevicesReply) Reset() {
 	*x = ChangeDevicesReply{}
-	mi := &file_meta_proto_msgTypes[112]
+	mi := &file_meta_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7593,7 +7789,7 @@ func (x *ChangeDevicesReply) String() string {
 func (*ChangeDevicesReply) ProtoMessage() {}
 
 func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[112]
+	mi := &file_meta_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7606,7 +7802,7 @@ func (x *ChangeDevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeDevicesReply.ProtoReflect.Descriptor instead.
 func (*ChangeDevicesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{112}
+	return file_meta_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ChangeDevicesReply) GetDevices() []uint64 {
@@ -7625,7 +7821,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_meta_proto_msgTypes[113]
+	mi := &file_meta_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7637,7 +7833,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[113]
+	mi := &file_meta_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7650,7 +7846,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{113}
+	return file_meta_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *RemoveServerRequest) GetServer() uint64 {
@@ -7668,7 +7864,7 @@ type RemoveServerReply struct {
 
 func (x *RemoveServerReply) Reset() {
 	*x = RemoveServerReply{}
-	mi := &file_meta_proto_msgTypes[114]
+	mi := &file_meta_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7680,7 +7876,7 @@ func (x *RemoveServerReply) String() string {
 func (*RemoveServerReply) ProtoMessage() {}
 
 func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[114]
+	mi := &file_meta_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7693,7 +7889,7 @@ func (x *RemoveServerReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerReply.ProtoReflect.Descriptor instead.
 func (*RemoveServerReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{114}
+	return file_meta_proto_rawDescGZIP(), []int{116}
 }
 
 type ListEventsRequest struct {
@@ -7706,7 +7902,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_meta_proto_msgTypes[115]
+	mi := &file_meta_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7718,7 +7914,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[115]
+	mi := &file_meta_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7731,7 +7927,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{115}
+	return file_meta_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ListEventsRequest) GetAfter() uint64 {
@@ -7757,7 +7953,7 @@ type ListEventsReply struct {
 
 func (x *ListEventsReply) Reset() {
 	*x = ListEventsReply{}
-	mi := &file_meta_proto_msgTypes[116]
+	mi := &file_meta_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7769,7 +7965,7 @@ func (x *ListEventsReply) String() string {
 func (*ListEventsReply) ProtoMessage() {}
 
 func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[116]
+	mi := &file_meta_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7782,7 +7978,7 @@ func (x *ListEventsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsReply.ProtoReflect.Descriptor instead.
 func (*ListEventsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{116}
+	return file_meta_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ListEventsReply) GetEvents() []*Event {
@@ -7804,7 +8000,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_meta_proto_msgTypes[117]
+	mi := &file_meta_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7816,7 +8012,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[117]
+	mi := &file_meta_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7829,7 +8025,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{117}
+	return file_meta_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Event) GetId() uint64 {
@@ -7868,7 +8064,7 @@ type ListClassesRequest struct {
 
 func (x *ListClassesRequest) Reset() {
 	*x = ListClassesRequest{}
-	mi := &file_meta_proto_msgTypes[118]
+	mi := &file_meta_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7880,7 +8076,7 @@ func (x *ListClassesRequest) String() string {
 func (*ListClassesRequest) ProtoMessage() {}
 
 func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[118]
+	mi := &file_meta_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7893,7 +8089,7 @@ func (x *ListClassesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesRequest.ProtoReflect.Descriptor instead.
 func (*ListClassesRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{118}
+	return file_meta_proto_rawDescGZIP(), []int{120}
 }
 
 type ListClassesReply struct {
@@ -7906,7 +8102,7 @@ type ListClassesReply struct {
 
 func (x *ListClassesReply) Reset() {
 	*x = ListClassesReply{}
-	mi := &file_meta_proto_msgTypes[119]
+	mi := &file_meta_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7918,7 +8114,7 @@ func (x *ListClassesReply) String() string {
 func (*ListClassesReply) ProtoMessage() {}
 
 func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[119]
+	mi := &file_meta_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7931,7 +8127,7 @@ func (x *ListClassesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClassesReply.ProtoReflect.Descriptor instead.
 func (*ListClassesReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{119}
+	return file_meta_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ListClassesReply) GetClasses() []*QosClass {
@@ -7959,7 +8155,7 @@ type SetClassRequest struct {
 
 func (x *SetClassRequest) Reset() {
 	*x = SetClassRequest{}
-	mi := &file_meta_proto_msgTypes[120]
+	mi := &file_meta_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7971,7 +8167,7 @@ func (x *SetClassRequest) String() string {
 func (*SetClassRequest) ProtoMessage() {}
 
 func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[120]
+	mi := &file_meta_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7984,7 +8180,7 @@ func (x *SetClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassRequest.ProtoReflect.Descriptor instead.
 func (*SetClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{120}
+	return file_meta_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *SetClassRequest) GetCommand() uint64 {
@@ -8017,7 +8213,7 @@ type SetClassReply struct {
 
 func (x *SetClassReply) Reset() {
 	*x = SetClassReply{}
-	mi := &file_meta_proto_msgTypes[121]
+	mi := &file_meta_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8029,7 +8225,7 @@ func (x *SetClassReply) String() string {
 func (*SetClassReply) ProtoMessage() {}
 
 func (x *SetClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[121]
+	mi := &file_meta_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8042,7 +8238,7 @@ func (x *SetClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetClassReply.ProtoReflect.Descriptor instead.
 func (*SetClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{121}
+	return file_meta_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *SetClassReply) GetClass() *QosClass {
@@ -8062,7 +8258,7 @@ type RemoveClassRequest struct {
 
 func (x *RemoveClassRequest) Reset() {
 	*x = RemoveClassRequest{}
-	mi := &file_meta_proto_msgTypes[122]
+	mi := &file_meta_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8074,7 +8270,7 @@ func (x *RemoveClassRequest) String() string {
 func (*RemoveClassRequest) ProtoMessage() {}
 
 func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[122]
+	mi := &file_meta_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8087,7 +8283,7 @@ func (x *RemoveClassRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassRequest.ProtoReflect.Descriptor instead.
 func (*RemoveClassRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{122}
+	return file_meta_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *RemoveClassRequest) GetCommand() uint64 {
@@ -8112,7 +8308,7 @@ type RemoveClassReply struct {
 
 func (x *RemoveClassReply) Reset() {
 	*x = RemoveClassReply{}
-	mi := &file_meta_proto_msgTypes[123]
+	mi := &file_meta_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8124,7 +8320,7 @@ func (x *RemoveClassReply) String() string {
 func (*RemoveClassReply) ProtoMessage() {}
 
 func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[123]
+	mi := &file_meta_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8137,7 +8333,7 @@ func (x *RemoveClassReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveClassReply.ProtoReflect.Descriptor instead.
 func (*RemoveClassReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{123}
+	return file_meta_proto_rawDescGZIP(), []int{125}
 }
 
 type Reservation struct {
@@ -8155,7 +8351,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_meta_proto_msgTypes[124]
+	mi := &file_meta_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8167,7 +8363,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[124]
+	mi := &file_meta_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8180,7 +8376,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{124}
+	return file_meta_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *Reservation) GetId() uint64 {
@@ -8243,7 +8439,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_meta_proto_msgTypes[125]
+	mi := &file_meta_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8255,7 +8451,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[125]
+	mi := &file_meta_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8268,7 +8464,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{125}
+	return file_meta_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *ReserveRequest) GetCommand() uint64 {
@@ -8300,13 +8496,15 @@ type ReserveReply struct {
 	Reserved      *Rate                  `protobuf:"bytes,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	Short         *Rate                  `protobuf:"bytes,5,opt,name=short,proto3" json:"short,omitempty"`                              // what is lacking
 	ExpectedMs    uint64                 `protobuf:"varint,6,opt,name=expected_ms,json=expectedMs,proto3" json:"expected_ms,omitempty"` // until enough reservations end, if none is renewed; 0: not by waiting
+	Devices       []*DeviceCapacity      `protobuf:"bytes,7,rep,name=devices,proto3" json:"devices,omitempty"`                          // how each device was measured; with dry_run alone
+	Unmeasured    uint32                 `protobuf:"varint,8,opt,name=unmeasured,proto3" json:"unmeasured,omitempty"`                   // devices
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_meta_proto_msgTypes[126]
+	mi := &file_meta_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8318,7 +8516,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[126]
+	mi := &file_meta_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8331,7 +8529,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{126}
+	return file_meta_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ReserveReply) GetReservation() *Reservation {
@@ -8376,6 +8574,20 @@ func (x *ReserveReply) GetExpectedMs() uint64 {
 	return 0
 }
 
+func (x *ReserveReply) GetDevices() []*DeviceCapacity {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *ReserveReply) GetUnmeasured() uint32 {
+	if x != nil {
+		return x.Unmeasured
+	}
+	return 0
+}
+
 type RenewReservationRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
@@ -8387,7 +8599,7 @@ type RenewReservationRequest struct {
 
 func (x *RenewReservationRequest) Reset() {
 	*x = RenewReservationRequest{}
-	mi := &file_meta_proto_msgTypes[127]
+	mi := &file_meta_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8399,7 +8611,7 @@ func (x *RenewReservationRequest) String() string {
 func (*RenewReservationRequest) ProtoMessage() {}
 
 func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[127]
+	mi := &file_meta_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8412,7 +8624,7 @@ func (x *RenewReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationRequest.ProtoReflect.Descriptor instead.
 func (*RenewReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{127}
+	return file_meta_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *RenewReservationRequest) GetCommand() uint64 {
@@ -8445,7 +8657,7 @@ type RenewReservationReply struct {
 
 func (x *RenewReservationReply) Reset() {
 	*x = RenewReservationReply{}
-	mi := &file_meta_proto_msgTypes[128]
+	mi := &file_meta_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8457,7 +8669,7 @@ func (x *RenewReservationReply) String() string {
 func (*RenewReservationReply) ProtoMessage() {}
 
 func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[128]
+	mi := &file_meta_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8470,7 +8682,7 @@ func (x *RenewReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReservationReply.ProtoReflect.Descriptor instead.
 func (*RenewReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{128}
+	return file_meta_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *RenewReservationReply) GetReservation() *Reservation {
@@ -8490,7 +8702,7 @@ type EndReservationRequest struct {
 
 func (x *EndReservationRequest) Reset() {
 	*x = EndReservationRequest{}
-	mi := &file_meta_proto_msgTypes[129]
+	mi := &file_meta_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8502,7 +8714,7 @@ func (x *EndReservationRequest) String() string {
 func (*EndReservationRequest) ProtoMessage() {}
 
 func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[129]
+	mi := &file_meta_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8515,7 +8727,7 @@ func (x *EndReservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationRequest.ProtoReflect.Descriptor instead.
 func (*EndReservationRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{129}
+	return file_meta_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *EndReservationRequest) GetCommand() uint64 {
@@ -8540,7 +8752,7 @@ type EndReservationReply struct {
 
 func (x *EndReservationReply) Reset() {
 	*x = EndReservationReply{}
-	mi := &file_meta_proto_msgTypes[130]
+	mi := &file_meta_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8552,7 +8764,7 @@ func (x *EndReservationReply) String() string {
 func (*EndReservationReply) ProtoMessage() {}
 
 func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[130]
+	mi := &file_meta_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8565,7 +8777,7 @@ func (x *EndReservationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReservationReply.ProtoReflect.Descriptor instead.
 func (*EndReservationReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{130}
+	return file_meta_proto_rawDescGZIP(), []int{132}
 }
 
 type ListReservationsRequest struct {
@@ -8577,7 +8789,7 @@ type ListReservationsRequest struct {
 
 func (x *ListReservationsRequest) Reset() {
 	*x = ListReservationsRequest{}
-	mi := &file_meta_proto_msgTypes[131]
+	mi := &file_meta_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8589,7 +8801,7 @@ func (x *ListReservationsRequest) String() string {
 func (*ListReservationsRequest) ProtoMessage() {}
 
 func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[131]
+	mi := &file_meta_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8602,7 +8814,7 @@ func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{131}
+	return file_meta_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListReservationsRequest) GetJob() string {
@@ -8624,7 +8836,7 @@ type ListReservationsReply struct {
 
 func (x *ListReservationsReply) Reset() {
 	*x = ListReservationsReply{}
-	mi := &file_meta_proto_msgTypes[132]
+	mi := &file_meta_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8636,7 +8848,7 @@ func (x *ListReservationsReply) String() string {
 func (*ListReservationsReply) ProtoMessage() {}
 
 func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[132]
+	mi := &file_meta_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8649,7 +8861,7 @@ func (x *ListReservationsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReservationsReply.ProtoReflect.Descriptor instead.
 func (*ListReservationsReply) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{132}
+	return file_meta_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ListReservationsReply) GetReservations() []*Reservation {
@@ -8691,7 +8903,7 @@ type CreateSnapshotsRequest_Item struct {
 
 func (x *CreateSnapshotsRequest_Item) Reset() {
 	*x = CreateSnapshotsRequest_Item{}
-	mi := &file_meta_proto_msgTypes[133]
+	mi := &file_meta_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8703,7 +8915,7 @@ func (x *CreateSnapshotsRequest_Item) String() string {
 func (*CreateSnapshotsRequest_Item) ProtoMessage() {}
 
 func (x *CreateSnapshotsRequest_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[133]
+	mi := &file_meta_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8716,7 +8928,7 @@ func (x *CreateSnapshotsRequest_Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotsRequest_Item.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotsRequest_Item) Descriptor() ([]byte, []int) {
-	return file_meta_proto_rawDescGZIP(), []int{45, 0}
+	return file_meta_proto_rawDescGZIP(), []int{46, 0}
 }
 
 func (x *CreateSnapshotsRequest_Item) GetTenant() string {
@@ -8763,7 +8975,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x0fknown_directory\x18\v \x01(\x04R\x0eknownDirectory\x12\x1d\n" +
 	"\n" +
 	"known_life\x18\f \x01(\x04R\tknownLife\"\x0f\n" +
-	"\rStatusRequest\"\xc5\x04\n" +
+	"\rStatusRequest\"\xe6\x04\n" +
 	"\vStatusReply\x12\x12\n" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12+\n" +
 	"\amembers\x18\x02 \x03(\v2\x11.strake.v1.MemberR\amembers\x12\x1d\n" +
@@ -8784,7 +8996,9 @@ const file_meta_proto_rawDesc = "" +
 	"\x17unsealed_without_writer\x18\r \x01(\x04R\x15unsealedWithoutWriter\x12\x1a\n" +
 	"\bproblems\x18\x0e \x03(\tR\bproblems\x12!\n" +
 	"\fshard_length\x18\x0f \x01(\x04R\vshardLength\x12#\n" +
-	"\rapplied_index\x18\x10 \x01(\x04R\fappliedIndex\"\x80\x01\n" +
+	"\rapplied_index\x18\x10 \x01(\x04R\fappliedIndex\x12\x1f\n" +
+	"\vother_bytes\x18\x11 \x01(\x04R\n" +
+	"otherBytes\"\x80\x01\n" +
 	"\x06Member\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\bR\x06leader\x12\x14\n" +
@@ -8796,7 +9010,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x0eAddMemberReply\"/\n" +
 	"\x13RemoveMemberRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x13\n" +
-	"\x11RemoveMemberReply\"\xf3\x01\n" +
+	"\x11RemoveMemberReply\"\xcb\x02\n" +
 	"\x06Device\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12\x1f\n" +
@@ -8808,7 +9022,11 @@ const file_meta_proto_rawDesc = "" +
 	"\vincarnation\x18\x06 \x01(\x04R\vincarnation\x12\x12\n" +
 	"\x04path\x18\a \x01(\tR\x04path\x12\x14\n" +
 	"\x05state\x18\b \x01(\tR\x05state\x12\x12\n" +
-	"\x04note\x18\t \x01(\tR\x04note\"\x8a\x02\n" +
+	"\x04note\x18\t \x01(\tR\x04note\x12\x1f\n" +
+	"\vother_bytes\x18\n" +
+	" \x01(\x04R\n" +
+	"otherBytes\x125\n" +
+	"\bcapacity\x18\v \x01(\v2\x19.strake.v1.DeviceCapacityR\bcapacity\"\x8a\x02\n" +
 	"\x06Server\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12!\n" +
@@ -8830,7 +9048,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x13RegisterServerReply\x12\x12\n" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\x04R\x06server\x12+\n" +
-	"\adevices\x18\x03 \x03(\v2\x11.strake.v1.DeviceR\adevices\"\x88\x02\n" +
+	"\adevices\x18\x03 \x03(\v2\x11.strake.v1.DeviceR\adevices\"\xc0\x02\n" +
 	"\x10HeartbeatRequest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x12+\n" +
 	"\adevices\x18\x02 \x03(\v2\x11.strake.v1.DeviceR\adevices\x12\x1f\n" +
@@ -8840,7 +9058,13 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"capacities\x18\x05 \x03(\v2\x19.strake.v1.DeviceCapacityR\n" +
 	"capacities\x12!\n" +
-	"\fdata_address\x18\x06 \x01(\tR\vdataAddress\"\xe4\x01\n" +
+	"\fdata_address\x18\x06 \x01(\tR\vdataAddress\x126\n" +
+	"\tlatencies\x18\a \x03(\v2\x18.strake.v1.DeviceLatencyR\tlatencies\"{\n" +
+	"\rDeviceLatency\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x17\n" +
+	"\aread_ns\x18\x02 \x01(\x04R\x06readNs\x12\x19\n" +
+	"\bwrite_ns\x18\x03 \x01(\x04R\awriteNs\x12\x1e\n" +
+	"\vbytes_per_s\x18\x04 \x01(\x04R\tbytesPerS\"\xfa\x01\n" +
 	"\x0eHeartbeatReply\x12\x1f\n" +
 	"\vinterval_ms\x18\x01 \x01(\rR\n" +
 	"intervalMs\x12\x1f\n" +
@@ -8848,7 +9072,8 @@ const file_meta_proto_rawDesc = "" +
 	"qosVersion\x12-\n" +
 	"\aclasses\x18\x03 \x03(\v2\x13.strake.v1.QosClassR\aclasses\x12-\n" +
 	"\x06shares\x18\x04 \x03(\v2\x15.strake.v1.ClassShareR\x06shares\x122\n" +
-	"\arefused\x18\x05 \x03(\v2\x18.strake.v1.RefusedDeviceR\arefused\"i\n" +
+	"\arefused\x18\x05 \x03(\v2\x18.strake.v1.RefusedDeviceR\arefused\x12\x14\n" +
+	"\x05probe\x18\x06 \x03(\x04R\x05probe\"i\n" +
 	"\rRefusedDevice\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x18\n" +
@@ -9172,7 +9397,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x06volume\x18\x03 \x01(\x04R\x06volume\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x19\n" +
 	"\blast_seq\x18\x05 \x01(\x04R\alastSeq\"\x13\n" +
-	"\x11ReleaseLeaseReply\"\xeb\x01\n" +
+	"\x11ReleaseLeaseReply\"\x83\x02\n" +
 	"\x17AllocateSegmentsRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x16\n" +
@@ -9181,7 +9406,8 @@ const file_meta_proto_rawDesc = "" +
 	"\x03map\x18\x05 \x01(\bR\x03map\x12\x14\n" +
 	"\x05count\x18\x06 \x01(\rR\x05count\x12!\n" +
 	"\fshard_length\x18\a \x01(\x04R\vshardLength\x12#\n" +
-	"\ravoid_servers\x18\b \x03(\x04R\favoidServers\"{\n" +
+	"\ravoid_servers\x18\b \x03(\x04R\favoidServers\x12\x16\n" +
+	"\x06urgent\x18\t \x01(\bR\x06urgent\"{\n" +
 	"\x15AllocateSegmentsReply\x12.\n" +
 	"\bsegments\x18\x01 \x03(\v2\x12.strake.v1.SegmentR\bsegments\x122\n" +
 	"\aservers\x18\x02 \x03(\v2\x18.strake.v1.ServerAddressR\aservers\"\x84\x01\n" +
@@ -9239,10 +9465,16 @@ const file_meta_proto_rawDesc = "" +
 	"\x05shard\x18\x01 \x01(\v2\x13.strake.v1.ShardRefR\x05shard\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x04R\x06offset\x12\x16\n" +
-	"\x06detail\x18\x04 \x01(\tR\x06detail\"a\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"r\n" +
+	"\fDeviceReport\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x17\n" +
+	"\atook_ns\x18\x02 \x01(\x04R\x06tookNs\x12\x1b\n" +
+	"\tothers_ns\x18\x03 \x01(\x04R\bothersNs\x12\x14\n" +
+	"\x05sound\x18\x04 \x01(\bR\x05sound\"\x94\x01\n" +
 	"\x13ReportShardsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x120\n" +
-	"\areports\x18\x02 \x03(\v2\x16.strake.v1.ShardReportR\areports\"\x13\n" +
+	"\areports\x18\x02 \x03(\v2\x16.strake.v1.ShardReportR\areports\x121\n" +
+	"\adevices\x18\x03 \x03(\v2\x17.strake.v1.DeviceReportR\adevices\"\x13\n" +
 	"\x11ReportShardsReply\"Y\n" +
 	"\x12CheckShardsRequest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x12+\n" +
@@ -9383,7 +9615,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x0eReserveRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x128\n" +
 	"\vreservation\x18\x02 \x01(\v2\x16.strake.v1.ReservationR\vreservation\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xfe\x01\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xd3\x02\n" +
 	"\fReserveReply\x128\n" +
 	"\vreservation\x18\x01 \x01(\v2\x16.strake.v1.ReservationR\vreservation\x12\x12\n" +
 	"\x04fits\x18\x02 \x01(\bR\x04fits\x12+\n" +
@@ -9391,7 +9623,11 @@ const file_meta_proto_rawDesc = "" +
 	"\breserved\x18\x04 \x01(\v2\x0f.strake.v1.RateR\breserved\x12%\n" +
 	"\x05short\x18\x05 \x01(\v2\x0f.strake.v1.RateR\x05short\x12\x1f\n" +
 	"\vexpected_ms\x18\x06 \x01(\x04R\n" +
-	"expectedMs\"\\\n" +
+	"expectedMs\x123\n" +
+	"\adevices\x18\a \x03(\v2\x19.strake.v1.DeviceCapacityR\adevices\x12\x1e\n" +
+	"\n" +
+	"unmeasured\x18\b \x01(\rR\n" +
+	"unmeasured\"\\\n" +
 	"\x17RenewReservationRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x15\n" +
@@ -9484,7 +9720,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 134)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 136)
 var file_meta_proto_goTypes = []any{
 	(SessionEvent_Kind)(0),              // 0: strake.v1.SessionEvent.Kind
 	(RebalanceRequest_Change)(0),        // 1: strake.v1.RebalanceRequest.Change
@@ -9503,329 +9739,335 @@ var file_meta_proto_goTypes = []any{
 	(*RegisterServerRequest)(nil),       // 14: strake.v1.RegisterServerRequest
 	(*RegisterServerReply)(nil),         // 15: strake.v1.RegisterServerReply
 	(*HeartbeatRequest)(nil),            // 16: strake.v1.HeartbeatRequest
-	(*HeartbeatReply)(nil),              // 17: strake.v1.HeartbeatReply
-	(*RefusedDevice)(nil),               // 18: strake.v1.RefusedDevice
-	(*Rate)(nil),                        // 19: strake.v1.Rate
-	(*ClassDemand)(nil),                 // 20: strake.v1.ClassDemand
-	(*ClassShare)(nil),                  // 21: strake.v1.ClassShare
-	(*DeviceCapacity)(nil),              // 22: strake.v1.DeviceCapacity
-	(*QosClass)(nil),                    // 23: strake.v1.QosClass
-	(*ListServersRequest)(nil),          // 24: strake.v1.ListServersRequest
-	(*ListServersReply)(nil),            // 25: strake.v1.ListServersReply
-	(*OpenSessionRequest)(nil),          // 26: strake.v1.OpenSessionRequest
-	(*OpenSessionReply)(nil),            // 27: strake.v1.OpenSessionReply
-	(*KeepSessionRequest)(nil),          // 28: strake.v1.KeepSessionRequest
-	(*SessionEvent)(nil),                // 29: strake.v1.SessionEvent
-	(*KeepSessionReply)(nil),            // 30: strake.v1.KeepSessionReply
-	(*CloseSessionRequest)(nil),         // 31: strake.v1.CloseSessionRequest
-	(*CloseSessionReply)(nil),           // 32: strake.v1.CloseSessionReply
-	(*Volume)(nil),                      // 33: strake.v1.Volume
-	(*Loss)(nil),                        // 34: strake.v1.Loss
-	(*CreateVolumeRequest)(nil),         // 35: strake.v1.CreateVolumeRequest
-	(*CreateVolumeReply)(nil),           // 36: strake.v1.CreateVolumeReply
-	(*GetVolumeRequest)(nil),            // 37: strake.v1.GetVolumeRequest
-	(*GetVolumeReply)(nil),              // 38: strake.v1.GetVolumeReply
-	(*ListVolumesRequest)(nil),          // 39: strake.v1.ListVolumesRequest
-	(*ListVolumesReply)(nil),            // 40: strake.v1.ListVolumesReply
-	(*ResizeVolumeRequest)(nil),         // 41: strake.v1.ResizeVolumeRequest
-	(*ResizeVolumeReply)(nil),           // 42: strake.v1.ResizeVolumeReply
-	(*RemoveVolumeRequest)(nil),         // 43: strake.v1.RemoveVolumeRequest
-	(*RemoveVolumeReply)(nil),           // 44: strake.v1.RemoveVolumeReply
-	(*UndeleteVolumeRequest)(nil),       // 45: strake.v1.UndeleteVolumeRequest
-	(*UndeleteVolumeReply)(nil),         // 46: strake.v1.UndeleteVolumeReply
-	(*Snapshot)(nil),                    // 47: strake.v1.Snapshot
-	(*CreateSnapshotsRequest)(nil),      // 48: strake.v1.CreateSnapshotsRequest
-	(*CreateSnapshotsReply)(nil),        // 49: strake.v1.CreateSnapshotsReply
-	(*AnswerBarrierRequest)(nil),        // 50: strake.v1.AnswerBarrierRequest
-	(*AnswerBarrierReply)(nil),          // 51: strake.v1.AnswerBarrierReply
-	(*ListSnapshotsRequest)(nil),        // 52: strake.v1.ListSnapshotsRequest
-	(*ListSnapshotsReply)(nil),          // 53: strake.v1.ListSnapshotsReply
-	(*GetSnapshotRequest)(nil),          // 54: strake.v1.GetSnapshotRequest
-	(*GetSnapshotReply)(nil),            // 55: strake.v1.GetSnapshotReply
-	(*RemoveSnapshotRequest)(nil),       // 56: strake.v1.RemoveSnapshotRequest
-	(*RemoveSnapshotReply)(nil),         // 57: strake.v1.RemoveSnapshotReply
-	(*OpenSnapshotRequest)(nil),         // 58: strake.v1.OpenSnapshotRequest
-	(*OpenSnapshotReply)(nil),           // 59: strake.v1.OpenSnapshotReply
-	(*CloseSnapshotRequest)(nil),        // 60: strake.v1.CloseSnapshotRequest
-	(*CloseSnapshotReply)(nil),          // 61: strake.v1.CloseSnapshotReply
-	(*CloneVolumeRequest)(nil),          // 62: strake.v1.CloneVolumeRequest
-	(*CloneVolumeReply)(nil),            // 63: strake.v1.CloneVolumeReply
-	(*RollbackVolumeRequest)(nil),       // 64: strake.v1.RollbackVolumeRequest
-	(*RollbackVolumeReply)(nil),         // 65: strake.v1.RollbackVolumeReply
-	(*HoldTagRequest)(nil),              // 66: strake.v1.HoldTagRequest
-	(*HoldTagReply)(nil),                // 67: strake.v1.HoldTagReply
-	(*MarkTagReadyRequest)(nil),         // 68: strake.v1.MarkTagReadyRequest
-	(*MarkTagReadyReply)(nil),           // 69: strake.v1.MarkTagReadyReply
-	(*Placement)(nil),                   // 70: strake.v1.Placement
-	(*Segment)(nil),                     // 71: strake.v1.Segment
-	(*ServerAddress)(nil),               // 72: strake.v1.ServerAddress
-	(*Root)(nil),                        // 73: strake.v1.Root
-	(*Cut)(nil),                         // 74: strake.v1.Cut
-	(*OpenVolumeRequest)(nil),           // 75: strake.v1.OpenVolumeRequest
-	(*OpenVolumeReply)(nil),             // 76: strake.v1.OpenVolumeReply
-	(*Ancestor)(nil),                    // 77: strake.v1.Ancestor
-	(*AcquireLeaseRequest)(nil),         // 78: strake.v1.AcquireLeaseRequest
-	(*AcquireLeaseReply)(nil),           // 79: strake.v1.AcquireLeaseReply
-	(*ReleaseLeaseRequest)(nil),         // 80: strake.v1.ReleaseLeaseRequest
-	(*ReleaseLeaseReply)(nil),           // 81: strake.v1.ReleaseLeaseReply
-	(*AllocateSegmentsRequest)(nil),     // 82: strake.v1.AllocateSegmentsRequest
-	(*AllocateSegmentsReply)(nil),       // 83: strake.v1.AllocateSegmentsReply
-	(*SealSegmentsRequest)(nil),         // 84: strake.v1.SealSegmentsRequest
-	(*SealSegmentsReply)(nil),           // 85: strake.v1.SealSegmentsReply
-	(*CloseEpochRequest)(nil),           // 86: strake.v1.CloseEpochRequest
-	(*CloseEpochReply)(nil),             // 87: strake.v1.CloseEpochReply
-	(*RecordRootRequest)(nil),           // 88: strake.v1.RecordRootRequest
-	(*RecordRootReply)(nil),             // 89: strake.v1.RecordRootReply
-	(*RequestMoveRequest)(nil),          // 90: strake.v1.RequestMoveRequest
-	(*RequestMoveReply)(nil),            // 91: strake.v1.RequestMoveReply
-	(*GetSegmentsRequest)(nil),          // 92: strake.v1.GetSegmentsRequest
-	(*GetSegmentsReply)(nil),            // 93: strake.v1.GetSegmentsReply
-	(*ListSegmentsRequest)(nil),         // 94: strake.v1.ListSegmentsRequest
-	(*ListSegmentsReply)(nil),           // 95: strake.v1.ListSegmentsReply
-	(*ShardReport)(nil),                 // 96: strake.v1.ShardReport
-	(*ReportShardsRequest)(nil),         // 97: strake.v1.ReportShardsRequest
-	(*ReportShardsReply)(nil),           // 98: strake.v1.ReportShardsReply
-	(*CheckShardsRequest)(nil),          // 99: strake.v1.CheckShardsRequest
-	(*CheckShardsReply)(nil),            // 100: strake.v1.CheckShardsReply
-	(*ExplainVolumeRequest)(nil),        // 101: strake.v1.ExplainVolumeRequest
-	(*ExplainVolumeReply)(nil),          // 102: strake.v1.ExplainVolumeReply
-	(*Finding)(nil),                     // 103: strake.v1.Finding
-	(*Blocked)(nil),                     // 104: strake.v1.Blocked
-	(*ReportBlockedRequest)(nil),        // 105: strake.v1.ReportBlockedRequest
-	(*ReportBlockedReply)(nil),          // 106: strake.v1.ReportBlockedReply
-	(*BackupRequest)(nil),               // 107: strake.v1.BackupRequest
-	(*BackupPart)(nil),                  // 108: strake.v1.BackupPart
-	(*RebuildStatusRequest)(nil),        // 109: strake.v1.RebuildStatusRequest
-	(*RebuildStatusReply)(nil),          // 110: strake.v1.RebuildStatusReply
-	(*RebalanceRequest)(nil),            // 111: strake.v1.RebalanceRequest
-	(*RebalanceReply)(nil),              // 112: strake.v1.RebalanceReply
-	(*DeviceFill)(nil),                  // 113: strake.v1.DeviceFill
-	(*ChangeDevicesRequest)(nil),        // 114: strake.v1.ChangeDevicesRequest
-	(*ChangeDevicesReply)(nil),          // 115: strake.v1.ChangeDevicesReply
-	(*RemoveServerRequest)(nil),         // 116: strake.v1.RemoveServerRequest
-	(*RemoveServerReply)(nil),           // 117: strake.v1.RemoveServerReply
-	(*ListEventsRequest)(nil),           // 118: strake.v1.ListEventsRequest
-	(*ListEventsReply)(nil),             // 119: strake.v1.ListEventsReply
-	(*Event)(nil),                       // 120: strake.v1.Event
-	(*ListClassesRequest)(nil),          // 121: strake.v1.ListClassesRequest
-	(*ListClassesReply)(nil),            // 122: strake.v1.ListClassesReply
-	(*SetClassRequest)(nil),             // 123: strake.v1.SetClassRequest
-	(*SetClassReply)(nil),               // 124: strake.v1.SetClassReply
-	(*RemoveClassRequest)(nil),          // 125: strake.v1.RemoveClassRequest
-	(*RemoveClassReply)(nil),            // 126: strake.v1.RemoveClassReply
-	(*Reservation)(nil),                 // 127: strake.v1.Reservation
-	(*ReserveRequest)(nil),              // 128: strake.v1.ReserveRequest
-	(*ReserveReply)(nil),                // 129: strake.v1.ReserveReply
-	(*RenewReservationRequest)(nil),     // 130: strake.v1.RenewReservationRequest
-	(*RenewReservationReply)(nil),       // 131: strake.v1.RenewReservationReply
-	(*EndReservationRequest)(nil),       // 132: strake.v1.EndReservationRequest
-	(*EndReservationReply)(nil),         // 133: strake.v1.EndReservationReply
-	(*ListReservationsRequest)(nil),     // 134: strake.v1.ListReservationsRequest
-	(*ListReservationsReply)(nil),       // 135: strake.v1.ListReservationsReply
-	(*CreateSnapshotsRequest_Item)(nil), // 136: strake.v1.CreateSnapshotsRequest.Item
-	(*Geometry)(nil),                    // 137: strake.v1.Geometry
-	(*Seal)(nil),                        // 138: strake.v1.Seal
-	(*ShardRef)(nil),                    // 139: strake.v1.ShardRef
+	(*DeviceLatency)(nil),               // 17: strake.v1.DeviceLatency
+	(*HeartbeatReply)(nil),              // 18: strake.v1.HeartbeatReply
+	(*RefusedDevice)(nil),               // 19: strake.v1.RefusedDevice
+	(*Rate)(nil),                        // 20: strake.v1.Rate
+	(*ClassDemand)(nil),                 // 21: strake.v1.ClassDemand
+	(*ClassShare)(nil),                  // 22: strake.v1.ClassShare
+	(*DeviceCapacity)(nil),              // 23: strake.v1.DeviceCapacity
+	(*QosClass)(nil),                    // 24: strake.v1.QosClass
+	(*ListServersRequest)(nil),          // 25: strake.v1.ListServersRequest
+	(*ListServersReply)(nil),            // 26: strake.v1.ListServersReply
+	(*OpenSessionRequest)(nil),          // 27: strake.v1.OpenSessionRequest
+	(*OpenSessionReply)(nil),            // 28: strake.v1.OpenSessionReply
+	(*KeepSessionRequest)(nil),          // 29: strake.v1.KeepSessionRequest
+	(*SessionEvent)(nil),                // 30: strake.v1.SessionEvent
+	(*KeepSessionReply)(nil),            // 31: strake.v1.KeepSessionReply
+	(*CloseSessionRequest)(nil),         // 32: strake.v1.CloseSessionRequest
+	(*CloseSessionReply)(nil),           // 33: strake.v1.CloseSessionReply
+	(*Volume)(nil),                      // 34: strake.v1.Volume
+	(*Loss)(nil),                        // 35: strake.v1.Loss
+	(*CreateVolumeRequest)(nil),         // 36: strake.v1.CreateVolumeRequest
+	(*CreateVolumeReply)(nil),           // 37: strake.v1.CreateVolumeReply
+	(*GetVolumeRequest)(nil),            // 38: strake.v1.GetVolumeRequest
+	(*GetVolumeReply)(nil),              // 39: strake.v1.GetVolumeReply
+	(*ListVolumesRequest)(nil),          // 40: strake.v1.ListVolumesRequest
+	(*ListVolumesReply)(nil),            // 41: strake.v1.ListVolumesReply
+	(*ResizeVolumeRequest)(nil),         // 42: strake.v1.ResizeVolumeRequest
+	(*ResizeVolumeReply)(nil),           // 43: strake.v1.ResizeVolumeReply
+	(*RemoveVolumeRequest)(nil),         // 44: strake.v1.RemoveVolumeRequest
+	(*RemoveVolumeReply)(nil),           // 45: strake.v1.RemoveVolumeReply
+	(*UndeleteVolumeRequest)(nil),       // 46: strake.v1.UndeleteVolumeRequest
+	(*UndeleteVolumeReply)(nil),         // 47: strake.v1.UndeleteVolumeReply
+	(*Snapshot)(nil),                    // 48: strake.v1.Snapshot
+	(*CreateSnapshotsRequest)(nil),      // 49: strake.v1.CreateSnapshotsRequest
+	(*CreateSnapshotsReply)(nil),        // 50: strake.v1.CreateSnapshotsReply
+	(*AnswerBarrierRequest)(nil),        // 51: strake.v1.AnswerBarrierRequest
+	(*AnswerBarrierReply)(nil),          // 52: strake.v1.AnswerBarrierReply
+	(*ListSnapshotsRequest)(nil),        // 53: strake.v1.ListSnapshotsRequest
+	(*ListSnapshotsReply)(nil),          // 54: strake.v1.ListSnapshotsReply
+	(*GetSnapshotRequest)(nil),          // 55: strake.v1.GetSnapshotRequest
+	(*GetSnapshotReply)(nil),            // 56: strake.v1.GetSnapshotReply
+	(*RemoveSnapshotRequest)(nil),       // 57: strake.v1.RemoveSnapshotRequest
+	(*RemoveSnapshotReply)(nil),         // 58: strake.v1.RemoveSnapshotReply
+	(*OpenSnapshotRequest)(nil),         // 59: strake.v1.OpenSnapshotRequest
+	(*OpenSnapshotReply)(nil),           // 60: strake.v1.OpenSnapshotReply
+	(*CloseSnapshotRequest)(nil),        // 61: strake.v1.CloseSnapshotRequest
+	(*CloseSnapshotReply)(nil),          // 62: strake.v1.CloseSnapshotReply
+	(*CloneVolumeRequest)(nil),          // 63: strake.v1.CloneVolumeRequest
+	(*CloneVolumeReply)(nil),            // 64: strake.v1.CloneVolumeReply
+	(*RollbackVolumeRequest)(nil),       // 65: strake.v1.RollbackVolumeRequest
+	(*RollbackVolumeReply)(nil),         // 66: strake.v1.RollbackVolumeReply
+	(*HoldTagRequest)(nil),              // 67: strake.v1.HoldTagRequest
+	(*HoldTagReply)(nil),                // 68: strake.v1.HoldTagReply
+	(*MarkTagReadyRequest)(nil),         // 69: strake.v1.MarkTagReadyRequest
+	(*MarkTagReadyReply)(nil),           // 70: strake.v1.MarkTagReadyReply
+	(*Placement)(nil),                   // 71: strake.v1.Placement
+	(*Segment)(nil),                     // 72: strake.v1.Segment
+	(*ServerAddress)(nil),               // 73: strake.v1.ServerAddress
+	(*Root)(nil),                        // 74: strake.v1.Root
+	(*Cut)(nil),                         // 75: strake.v1.Cut
+	(*OpenVolumeRequest)(nil),           // 76: strake.v1.OpenVolumeRequest
+	(*OpenVolumeReply)(nil),             // 77: strake.v1.OpenVolumeReply
+	(*Ancestor)(nil),                    // 78: strake.v1.Ancestor
+	(*AcquireLeaseRequest)(nil),         // 79: strake.v1.AcquireLeaseRequest
+	(*AcquireLeaseReply)(nil),           // 80: strake.v1.AcquireLeaseReply
+	(*ReleaseLeaseRequest)(nil),         // 81: strake.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseReply)(nil),           // 82: strake.v1.ReleaseLeaseReply
+	(*AllocateSegmentsRequest)(nil),     // 83: strake.v1.AllocateSegmentsRequest
+	(*AllocateSegmentsReply)(nil),       // 84: strake.v1.AllocateSegmentsReply
+	(*SealSegmentsRequest)(nil),         // 85: strake.v1.SealSegmentsRequest
+	(*SealSegmentsReply)(nil),           // 86: strake.v1.SealSegmentsReply
+	(*CloseEpochRequest)(nil),           // 87: strake.v1.CloseEpochRequest
+	(*CloseEpochReply)(nil),             // 88: strake.v1.CloseEpochReply
+	(*RecordRootRequest)(nil),           // 89: strake.v1.RecordRootRequest
+	(*RecordRootReply)(nil),             // 90: strake.v1.RecordRootReply
+	(*RequestMoveRequest)(nil),          // 91: strake.v1.RequestMoveRequest
+	(*RequestMoveReply)(nil),            // 92: strake.v1.RequestMoveReply
+	(*GetSegmentsRequest)(nil),          // 93: strake.v1.GetSegmentsRequest
+	(*GetSegmentsReply)(nil),            // 94: strake.v1.GetSegmentsReply
+	(*ListSegmentsRequest)(nil),         // 95: strake.v1.ListSegmentsRequest
+	(*ListSegmentsReply)(nil),           // 96: strake.v1.ListSegmentsReply
+	(*ShardReport)(nil),                 // 97: strake.v1.ShardReport
+	(*DeviceReport)(nil),                // 98: strake.v1.DeviceReport
+	(*ReportShardsRequest)(nil),         // 99: strake.v1.ReportShardsRequest
+	(*ReportShardsReply)(nil),           // 100: strake.v1.ReportShardsReply
+	(*CheckShardsRequest)(nil),          // 101: strake.v1.CheckShardsRequest
+	(*CheckShardsReply)(nil),            // 102: strake.v1.CheckShardsReply
+	(*ExplainVolumeRequest)(nil),        // 103: strake.v1.ExplainVolumeRequest
+	(*ExplainVolumeReply)(nil),          // 104: strake.v1.ExplainVolumeReply
+	(*Finding)(nil),                     // 105: strake.v1.Finding
+	(*Blocked)(nil),                     // 106: strake.v1.Blocked
+	(*ReportBlockedRequest)(nil),        // 107: strake.v1.ReportBlockedRequest
+	(*ReportBlockedReply)(nil),          // 108: strake.v1.ReportBlockedReply
+	(*BackupRequest)(nil),               // 109: strake.v1.BackupRequest
+	(*BackupPart)(nil),                  // 110: strake.v1.BackupPart
+	(*RebuildStatusRequest)(nil),        // 111: strake.v1.RebuildStatusRequest
+	(*RebuildStatusReply)(nil),          // 112: strake.v1.RebuildStatusReply
+	(*RebalanceRequest)(nil),            // 113: strake.v1.RebalanceRequest
+	(*RebalanceReply)(nil),              // 114: strake.v1.RebalanceReply
+	(*DeviceFill)(nil),                  // 115: strake.v1.DeviceFill
+	(*ChangeDevicesRequest)(nil),        // 116: strake.v1.ChangeDevicesRequest
+	(*ChangeDevicesReply)(nil),          // 117: strake.v1.ChangeDevicesReply
+	(*RemoveServerRequest)(nil),         // 118: strake.v1.RemoveServerRequest
+	(*RemoveServerReply)(nil),           // 119: strake.v1.RemoveServerReply
+	(*ListEventsRequest)(nil),           // 120: strake.v1.ListEventsRequest
+	(*ListEventsReply)(nil),             // 121: strake.v1.ListEventsReply
+	(*Event)(nil),                       // 122: strake.v1.Event
+	(*ListClassesRequest)(nil),          // 123: strake.v1.ListClassesRequest
+	(*ListClassesReply)(nil),            // 124: strake.v1.ListClassesReply
+	(*SetClassRequest)(nil),             // 125: strake.v1.SetClassRequest
+	(*SetClassReply)(nil),               // 126: strake.v1.SetClassReply
+	(*RemoveClassRequest)(nil),          // 127: strake.v1.RemoveClassRequest
+	(*RemoveClassReply)(nil),            // 128: strake.v1.RemoveClassReply
+	(*Reservation)(nil),                 // 129: strake.v1.Reservation
+	(*ReserveRequest)(nil),              // 130: strake.v1.ReserveRequest
+	(*ReserveReply)(nil),                // 131: strake.v1.ReserveReply
+	(*RenewReservationRequest)(nil),     // 132: strake.v1.RenewReservationRequest
+	(*RenewReservationReply)(nil),       // 133: strake.v1.RenewReservationReply
+	(*EndReservationRequest)(nil),       // 134: strake.v1.EndReservationRequest
+	(*EndReservationReply)(nil),         // 135: strake.v1.EndReservationReply
+	(*ListReservationsRequest)(nil),     // 136: strake.v1.ListReservationsRequest
+	(*ListReservationsReply)(nil),       // 137: strake.v1.ListReservationsReply
+	(*CreateSnapshotsRequest_Item)(nil), // 138: strake.v1.CreateSnapshotsRequest.Item
+	(*Geometry)(nil),                    // 139: strake.v1.Geometry
+	(*Seal)(nil),                        // 140: strake.v1.Seal
+	(*ShardRef)(nil),                    // 141: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
 	7,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
-	12,  // 1: strake.v1.Server.devices:type_name -> strake.v1.Device
-	12,  // 2: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
-	12,  // 3: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
-	12,  // 4: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
-	20,  // 5: strake.v1.HeartbeatRequest.demands:type_name -> strake.v1.ClassDemand
-	22,  // 6: strake.v1.HeartbeatRequest.capacities:type_name -> strake.v1.DeviceCapacity
-	23,  // 7: strake.v1.HeartbeatReply.classes:type_name -> strake.v1.QosClass
-	21,  // 8: strake.v1.HeartbeatReply.shares:type_name -> strake.v1.ClassShare
-	18,  // 9: strake.v1.HeartbeatReply.refused:type_name -> strake.v1.RefusedDevice
-	19,  // 10: strake.v1.ClassDemand.wanted:type_name -> strake.v1.Rate
-	19,  // 11: strake.v1.ClassDemand.served:type_name -> strake.v1.Rate
-	19,  // 12: strake.v1.ClassShare.reservation:type_name -> strake.v1.Rate
-	19,  // 13: strake.v1.ClassShare.limit:type_name -> strake.v1.Rate
-	19,  // 14: strake.v1.DeviceCapacity.rate:type_name -> strake.v1.Rate
-	19,  // 15: strake.v1.QosClass.reservation:type_name -> strake.v1.Rate
-	19,  // 16: strake.v1.QosClass.limit:type_name -> strake.v1.Rate
-	13,  // 17: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
-	0,   // 18: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
-	29,  // 19: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	137, // 20: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
-	34,  // 21: strake.v1.Volume.losses:type_name -> strake.v1.Loss
-	137, // 22: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
-	33,  // 23: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
-	33,  // 24: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
-	33,  // 25: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
-	33,  // 26: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
-	33,  // 27: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	136, // 28: strake.v1.CreateSnapshotsRequest.items:type_name -> strake.v1.CreateSnapshotsRequest.Item
-	47,  // 29: strake.v1.CreateSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
-	47,  // 30: strake.v1.ListSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
-	47,  // 31: strake.v1.GetSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
-	76,  // 32: strake.v1.OpenSnapshotReply.open:type_name -> strake.v1.OpenVolumeReply
-	47,  // 33: strake.v1.OpenSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
-	33,  // 34: strake.v1.CloneVolumeReply.volume:type_name -> strake.v1.Volume
-	33,  // 35: strake.v1.RollbackVolumeReply.volume:type_name -> strake.v1.Volume
-	47,  // 36: strake.v1.RollbackVolumeReply.kept:type_name -> strake.v1.Snapshot
-	47,  // 37: strake.v1.HoldTagReply.snapshot:type_name -> strake.v1.Snapshot
-	137, // 38: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
-	70,  // 39: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	138, // 40: strake.v1.Segment.seal:type_name -> strake.v1.Seal
-	33,  // 41: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
-	73,  // 42: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
-	74,  // 43: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
-	71,  // 44: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
-	72,  // 45: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
-	77,  // 46: strake.v1.OpenVolumeReply.ancestors:type_name -> strake.v1.Ancestor
-	71,  // 47: strake.v1.Ancestor.segments:type_name -> strake.v1.Segment
-	76,  // 48: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
-	71,  // 49: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
-	72,  // 50: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	138, // 51: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	138, // 52: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
-	73,  // 53: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	138, // 54: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
-	71,  // 55: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
-	72,  // 56: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	71,  // 57: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
-	72,  // 58: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	139, // 59: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
-	96,  // 60: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
-	139, // 61: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
-	139, // 62: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	139, // 63: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
-	33,  // 64: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
-	103, // 65: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
-	104, // 66: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
-	1,   // 67: strake.v1.RebalanceRequest.change:type_name -> strake.v1.RebalanceRequest.Change
-	113, // 68: strake.v1.RebalanceReply.fills:type_name -> strake.v1.DeviceFill
-	2,   // 69: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	120, // 70: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	23,  // 71: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
-	23,  // 72: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
-	23,  // 73: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
-	19,  // 74: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
-	19,  // 75: strake.v1.Reservation.served:type_name -> strake.v1.Rate
-	127, // 76: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
-	127, // 77: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
-	19,  // 78: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
-	19,  // 79: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
-	19,  // 80: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
-	127, // 81: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
-	127, // 82: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
-	19,  // 83: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
-	22,  // 84: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
-	3,   // 85: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	5,   // 86: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	8,   // 87: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	10,  // 88: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	14,  // 89: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	16,  // 90: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	24,  // 91: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	26,  // 92: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	28,  // 93: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	31,  // 94: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	35,  // 95: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	37,  // 96: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	39,  // 97: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	41,  // 98: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	43,  // 99: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	45,  // 100: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	48,  // 101: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
-	50,  // 102: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
-	52,  // 103: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
-	54,  // 104: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
-	56,  // 105: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
-	58,  // 106: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
-	60,  // 107: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
-	62,  // 108: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
-	64,  // 109: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
-	66,  // 110: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
-	68,  // 111: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
-	75,  // 112: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	78,  // 113: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	80,  // 114: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	82,  // 115: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	84,  // 116: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	86,  // 117: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	88,  // 118: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	90,  // 119: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	92,  // 120: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	94,  // 121: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	97,  // 122: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	99,  // 123: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	109, // 124: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	111, // 125: strake.v1.Meta.Rebalance:input_type -> strake.v1.RebalanceRequest
-	114, // 126: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	116, // 127: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	118, // 128: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	121, // 129: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
-	123, // 130: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
-	125, // 131: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
-	128, // 132: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
-	130, // 133: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
-	132, // 134: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
-	134, // 135: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
-	101, // 136: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
-	105, // 137: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
-	107, // 138: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
-	4,   // 139: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	6,   // 140: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	9,   // 141: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	11,  // 142: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	15,  // 143: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	17,  // 144: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	25,  // 145: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	27,  // 146: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	30,  // 147: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	32,  // 148: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	36,  // 149: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	38,  // 150: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	40,  // 151: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	42,  // 152: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	44,  // 153: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	46,  // 154: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	49,  // 155: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
-	51,  // 156: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
-	53,  // 157: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
-	55,  // 158: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
-	57,  // 159: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
-	59,  // 160: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
-	61,  // 161: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
-	63,  // 162: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
-	65,  // 163: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
-	67,  // 164: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
-	69,  // 165: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
-	76,  // 166: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	79,  // 167: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	81,  // 168: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	83,  // 169: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	85,  // 170: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	87,  // 171: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	89,  // 172: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	91,  // 173: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	93,  // 174: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	95,  // 175: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	98,  // 176: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	100, // 177: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	110, // 178: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	112, // 179: strake.v1.Meta.Rebalance:output_type -> strake.v1.RebalanceReply
-	115, // 180: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	117, // 181: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	119, // 182: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	122, // 183: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
-	124, // 184: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
-	126, // 185: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
-	129, // 186: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
-	131, // 187: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
-	133, // 188: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
-	135, // 189: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
-	102, // 190: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
-	106, // 191: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
-	108, // 192: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
-	139, // [139:193] is the sub-list for method output_type
-	85,  // [85:139] is the sub-list for method input_type
-	85,  // [85:85] is the sub-list for extension type_name
-	85,  // [85:85] is the sub-list for extension extendee
-	0,   // [0:85] is the sub-list for field type_name
+	23,  // 1: strake.v1.Device.capacity:type_name -> strake.v1.DeviceCapacity
+	12,  // 2: strake.v1.Server.devices:type_name -> strake.v1.Device
+	12,  // 3: strake.v1.RegisterServerRequest.devices:type_name -> strake.v1.Device
+	12,  // 4: strake.v1.RegisterServerReply.devices:type_name -> strake.v1.Device
+	12,  // 5: strake.v1.HeartbeatRequest.devices:type_name -> strake.v1.Device
+	21,  // 6: strake.v1.HeartbeatRequest.demands:type_name -> strake.v1.ClassDemand
+	23,  // 7: strake.v1.HeartbeatRequest.capacities:type_name -> strake.v1.DeviceCapacity
+	17,  // 8: strake.v1.HeartbeatRequest.latencies:type_name -> strake.v1.DeviceLatency
+	24,  // 9: strake.v1.HeartbeatReply.classes:type_name -> strake.v1.QosClass
+	22,  // 10: strake.v1.HeartbeatReply.shares:type_name -> strake.v1.ClassShare
+	19,  // 11: strake.v1.HeartbeatReply.refused:type_name -> strake.v1.RefusedDevice
+	20,  // 12: strake.v1.ClassDemand.wanted:type_name -> strake.v1.Rate
+	20,  // 13: strake.v1.ClassDemand.served:type_name -> strake.v1.Rate
+	20,  // 14: strake.v1.ClassShare.reservation:type_name -> strake.v1.Rate
+	20,  // 15: strake.v1.ClassShare.limit:type_name -> strake.v1.Rate
+	20,  // 16: strake.v1.DeviceCapacity.rate:type_name -> strake.v1.Rate
+	20,  // 17: strake.v1.QosClass.reservation:type_name -> strake.v1.Rate
+	20,  // 18: strake.v1.QosClass.limit:type_name -> strake.v1.Rate
+	13,  // 19: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
+	0,   // 20: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
+	30,  // 21: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
+	139, // 22: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	35,  // 23: strake.v1.Volume.losses:type_name -> strake.v1.Loss
+	139, // 24: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	34,  // 25: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
+	34,  // 26: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
+	34,  // 27: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
+	34,  // 28: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
+	34,  // 29: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
+	138, // 30: strake.v1.CreateSnapshotsRequest.items:type_name -> strake.v1.CreateSnapshotsRequest.Item
+	48,  // 31: strake.v1.CreateSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
+	48,  // 32: strake.v1.ListSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
+	48,  // 33: strake.v1.GetSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
+	77,  // 34: strake.v1.OpenSnapshotReply.open:type_name -> strake.v1.OpenVolumeReply
+	48,  // 35: strake.v1.OpenSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
+	34,  // 36: strake.v1.CloneVolumeReply.volume:type_name -> strake.v1.Volume
+	34,  // 37: strake.v1.RollbackVolumeReply.volume:type_name -> strake.v1.Volume
+	48,  // 38: strake.v1.RollbackVolumeReply.kept:type_name -> strake.v1.Snapshot
+	48,  // 39: strake.v1.HoldTagReply.snapshot:type_name -> strake.v1.Snapshot
+	139, // 40: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	71,  // 41: strake.v1.Segment.placements:type_name -> strake.v1.Placement
+	140, // 42: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	34,  // 43: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
+	74,  // 44: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
+	75,  // 45: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
+	72,  // 46: strake.v1.OpenVolumeReply.segments:type_name -> strake.v1.Segment
+	73,  // 47: strake.v1.OpenVolumeReply.servers:type_name -> strake.v1.ServerAddress
+	78,  // 48: strake.v1.OpenVolumeReply.ancestors:type_name -> strake.v1.Ancestor
+	72,  // 49: strake.v1.Ancestor.segments:type_name -> strake.v1.Segment
+	77,  // 50: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
+	72,  // 51: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
+	73,  // 52: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	140, // 53: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	140, // 54: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	74,  // 55: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
+	140, // 56: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	72,  // 57: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
+	73,  // 58: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	72,  // 59: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
+	73,  // 60: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
+	141, // 61: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	97,  // 62: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
+	98,  // 63: strake.v1.ReportShardsRequest.devices:type_name -> strake.v1.DeviceReport
+	141, // 64: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	141, // 65: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	141, // 66: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	34,  // 67: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
+	105, // 68: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
+	106, // 69: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
+	1,   // 70: strake.v1.RebalanceRequest.change:type_name -> strake.v1.RebalanceRequest.Change
+	115, // 71: strake.v1.RebalanceReply.fills:type_name -> strake.v1.DeviceFill
+	2,   // 72: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	122, // 73: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	24,  // 74: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
+	24,  // 75: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
+	24,  // 76: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
+	20,  // 77: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
+	20,  // 78: strake.v1.Reservation.served:type_name -> strake.v1.Rate
+	129, // 79: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
+	129, // 80: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
+	20,  // 81: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
+	20,  // 82: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
+	20,  // 83: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
+	23,  // 84: strake.v1.ReserveReply.devices:type_name -> strake.v1.DeviceCapacity
+	129, // 85: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
+	129, // 86: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
+	20,  // 87: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
+	23,  // 88: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
+	3,   // 89: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	5,   // 90: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	8,   // 91: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	10,  // 92: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	14,  // 93: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	16,  // 94: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	25,  // 95: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	27,  // 96: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	29,  // 97: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	32,  // 98: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	36,  // 99: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	38,  // 100: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	40,  // 101: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	42,  // 102: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	44,  // 103: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	46,  // 104: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	49,  // 105: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
+	51,  // 106: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
+	53,  // 107: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
+	55,  // 108: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
+	57,  // 109: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
+	59,  // 110: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
+	61,  // 111: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
+	63,  // 112: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
+	65,  // 113: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
+	67,  // 114: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
+	69,  // 115: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
+	76,  // 116: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	79,  // 117: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	81,  // 118: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	83,  // 119: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	85,  // 120: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	87,  // 121: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	89,  // 122: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	91,  // 123: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	93,  // 124: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	95,  // 125: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	99,  // 126: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	101, // 127: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	111, // 128: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	113, // 129: strake.v1.Meta.Rebalance:input_type -> strake.v1.RebalanceRequest
+	116, // 130: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	118, // 131: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	120, // 132: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	123, // 133: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	125, // 134: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	127, // 135: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	130, // 136: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	132, // 137: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	134, // 138: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	136, // 139: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	103, // 140: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
+	107, // 141: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
+	109, // 142: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
+	4,   // 143: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	6,   // 144: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	9,   // 145: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	11,  // 146: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	15,  // 147: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	18,  // 148: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	26,  // 149: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	28,  // 150: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	31,  // 151: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	33,  // 152: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	37,  // 153: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	39,  // 154: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	41,  // 155: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	43,  // 156: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	45,  // 157: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	47,  // 158: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	50,  // 159: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
+	52,  // 160: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
+	54,  // 161: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
+	56,  // 162: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
+	58,  // 163: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
+	60,  // 164: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
+	62,  // 165: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
+	64,  // 166: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
+	66,  // 167: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
+	68,  // 168: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
+	70,  // 169: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
+	77,  // 170: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	80,  // 171: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	82,  // 172: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	84,  // 173: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	86,  // 174: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	88,  // 175: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	90,  // 176: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	92,  // 177: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	94,  // 178: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	96,  // 179: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	100, // 180: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	102, // 181: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	112, // 182: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	114, // 183: strake.v1.Meta.Rebalance:output_type -> strake.v1.RebalanceReply
+	117, // 184: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	119, // 185: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	121, // 186: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	124, // 187: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	126, // 188: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	128, // 189: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	131, // 190: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	133, // 191: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	135, // 192: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	137, // 193: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	104, // 194: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
+	108, // 195: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
+	110, // 196: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
+	143, // [143:197] is the sub-list for method output_type
+	89,  // [89:143] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -9840,7 +10082,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   134,
+			NumMessages:   136,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

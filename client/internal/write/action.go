@@ -154,6 +154,8 @@ type Allocation struct {
 	Count     int                // 1 to MaxSpare
 	MinLength layout.ShardOffset // per shard, at least; 0: any
 	Avoid     []layout.ServerID  // ascending; not on these, if that can be
+	// Urgent: the cell is full, and what waits must go on: short, from the reserve.
+	Urgent bool
 
 	failures int
 }

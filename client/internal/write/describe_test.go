@@ -28,6 +28,9 @@ func describe(a write.Action) string {
 		if len(a.Allocation.Avoid) > 0 {
 			s += fmt.Sprintf(", not on %v", a.Allocation.Avoid)
 		}
+		if a.Allocation.Urgent {
+			s += ", from the reserve"
+		}
 		return s
 	case write.SealSegment:
 		return fmt.Sprintf("seal segment %d at %d stripes, seq %d to %d", a.Seal.Segment, a.Seal.Count, a.Seal.First, a.Seal.Last)

@@ -34,7 +34,29 @@ func (c *Core) stock(now time.Duration) {
 	}
 	c.requests++
 	c.allocation = &Allocation{Request: c.requests, Map: c.mapped, Count: count, MinLength: c.needLength, Avoid: c.peers.avoided(now), failures: c.failures}
+	if c.urgent() {
+		c.allocation.Urgent, c.allocation.Count = true, 1
+		c.allocation.MinLength = max(c.needLength, min(c.displaced(), mostUrgent))
+	}
 	c.do(Action{Kind: Allocate, Allocation: c.allocation})
+}
+
+// urgent tells whether what needs a segment may have it from the reserve: the cell
+// is full, and it has a seq already or brings no payload.
+func (c *Core) urgent() bool {
+	return c.need && c.noRoom && (c.moving.len() > 0 || c.bare())
+}
+
+// mostUrgent bounds the shards of an urgent segment, beyond the longest unit.
+const mostUrgent = 16 << 20
+
+// displaced is the length of all units that wait for a new place.
+func (c *Core) displaced() (sum layout.ShardOffset) {
+	for i := 0; i < c.moving.len(); i++ {
+		e := *c.moving.at(i)
+		sum += layout.ShardOffset(c.cfg.Geometry.ShapeFor(e.blocks(), e.stripe.Seq()).Unit)
+	}
+	return sum
 }
 
 // wantSpares is how many spares hold ten seconds of writing, within bounds, when
@@ -73,20 +95,21 @@ func (c *Core) Granted(now time.Duration, id RequestID, segments []Segment, err 
 	if c.err != nil || c.allocation == nil || c.allocation.Request != id {
 		return
 	}
-	urgent, asked := c.need, c.allocation.failures
+	asked := c.allocation
 	c.allocation = nil
 	if err == nil {
 		err = c.checkGrant(segments)
 	}
 	if err != nil {
-		c.notGranted(now, urgent, err)
+		c.notGranted(now, asked, err)
 		c.step(now)
 		return
 	}
 	c.allocWait, c.allocAt = 0, 0
+	c.noRoom = c.noRoom && asked.Urgent
 	for _, g := range segments {
 		s := c.newSegment(g)
-		s.asked = asked
+		s.asked = asked.failures
 		c.spares = append(c.spares, s)
 		c.lastLength, c.lastK = g.Length, g.Geometry.K
 	}
@@ -94,20 +117,25 @@ func (c *Core) Granted(now time.Duration, id RequestID, segments []Segment, err 
 }
 
 // notGranted waits and asks again; the writer ends when its lease is gone. With
-// no space left, what is not cut yet is refused: a stripe that has a seq is
-// completed, so displaced ones wait.
-func (c *Core) notGranted(now time.Duration, urgent bool, err error) {
+// no space left, payload that is not cut yet is refused, and the rest is asked for
+// again at once, from the reserve: a stripe that has a seq is completed, and a
+// discard may be what makes room.
+func (c *Core) notGranted(now time.Duration, asked *Allocation, err error) {
 	most := retryMost
 	switch {
 	case metaEnds(err):
 		c.end(errs.Wrap(err, "allocate segments"))
 		return
-	case errs.KindOf(err) != errs.NoSpace || !urgent:
+	case errs.KindOf(err) != errs.NoSpace || !c.need:
 	case c.mapped:
 		c.abort(errs.Wrap(err, "write map pages"))
 	default:
-		c.refuse(errs.Wrap(err, "write"))
-		most = retryMost / 20
+		c.noRoom = true
+		c.refuse(errs.Wrap(err, "write"), asked.Urgent)
+		if most = retryMost / 20; c.urgent() && !asked.Urgent {
+			c.allocWait, c.allocAt = 0, 0
+			return
+		}
 	}
 	c.allocWait = min(max(2*c.allocWait, retryFirst), most)
 	c.allocAt = now + c.allocWait

@@ -166,14 +166,18 @@ func (c *Core) flushWaiters() {
 	}
 }
 
-// refuse answers all writes that are not cut with err. One that is cut in part
-// waits for what is cut of it, so that nothing refers to its buffers after its
-// answer if it is durable.
-func (c *Core) refuse(err error) {
-	for c.pending.len() > 0 {
+// refuse answers writes that are not cut with err, in order, all of them or up to
+// the first that is bare. One that is cut in part waits for what is cut of it, so
+// that nothing refers to its buffers after its answer if it is durable.
+func (c *Core) refuse(err error, all bool) {
+	for whole := true; c.pending.len() > 0; {
+		if whole && !all && c.bare() {
+			break
+		}
 		p := c.pending.pop()
-		if p.r.Kind == stripe.Write {
+		if whole = p.last; p.r.Kind == stripe.Write {
 			c.held -= layout.BlockCount(p.r.Count).Bytes()
+			c.pendBlocks -= layout.BlockCount(p.r.Count)
 		}
 		switch {
 		case !p.last:
@@ -184,8 +188,23 @@ func (c *Core) refuse(err error) {
 		}
 		c.ordCut = p.ord
 	}
-	c.pendBlocks = 0
 	c.ackWrites()
 	c.resolve()
 	c.flushWaiters()
+}
+
+// bare tells whether the first pending write, or what is left of it, has no
+// payload: a discard takes no room.
+func (c *Core) bare() bool {
+	if c.mapped || c.pending.len() == 0 {
+		return false
+	}
+	for i := 0; i < c.pending.len(); i++ {
+		if p := c.pending.at(i); p.r.Kind == stripe.Write {
+			return false
+		} else if p.last {
+			return true
+		}
+	}
+	return true
 }

@@ -17,7 +17,7 @@ type Cell struct {
 	Order    []layout.SegmentID // of creation
 	Epoch    layout.Epoch       // of the volume, in the metadata service
 	Away     bool               // the metadata service can't be reached
-	Full     bool               // and answers allocations with NoSpace
+	Full     bool               // and answers allocations with NoSpace, but urgent ones
 	Rows     int                // blocks per shard of new segments: 1 to Rows
 	Faults   int                // of 1000 requests to servers fail for a reason of their own
 	tasks    []task

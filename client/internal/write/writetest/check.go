@@ -142,6 +142,9 @@ func (d *Driver) onWriteDone(id write.WriteID, err error) {
 	if err != nil {
 		if errs.KindOf(err) == errs.NoSpace {
 			d.held -= (t.blocks - t.cut).Bytes()
+			if t.blocks == 0 {
+				d.bad("write %d has no payload and was refused for want of space", id)
+			}
 		}
 		return
 	}

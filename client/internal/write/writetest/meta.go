@@ -17,7 +17,7 @@ func (c *Cell) Grant(epoch layout.Epoch, want layout.Geometry, a *write.Allocati
 	if err := c.metaRefuses(epoch); err != nil {
 		return nil, err
 	}
-	if c.Full {
+	if c.Full && !a.Urgent {
 		return nil, errs.New(errs.NoSpace, "", "no device has room")
 	}
 	var out []write.Segment
@@ -61,6 +61,9 @@ func (c *Cell) place(epoch layout.Epoch, g layout.Geometry, a *write.Allocation)
 	}
 	g.K = min(g.K, uint8(len(good))-g.M)
 	rows := max(layout.ShardOffset(1+c.Rand.IntN(c.Rows))*layout.BlockSize, a.MinLength)
+	if a.Urgent {
+		rows = max(layout.BlockSize, a.MinLength)
+	}
 	s := write.Segment{ID: layout.SegmentID(len(c.Order) + 1), Geometry: g, Length: rows}
 	for _, v := range good[:g.Shards()] {
 		s.Shards = append(s.Shards, write.Shard{Server: v.ID, Device: layout.DeviceID(v.ID), Generation: 1})
