@@ -159,6 +159,13 @@ func (c *shardCall) try(conn transport.Conn) error {
 	return nil
 }
 
+// broke tells whether the connection ended that a finished call went over.
+func (c *shardCall) broke() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn != nil && c.conn.Err() != nil
+}
+
 // cancel ends a request. When it returns its buffers are not in use any more.
 func (f *fetcher) cancel(id int) {
 	c := f.calls[id]

@@ -23,6 +23,7 @@ import (
 const (
 	// readyTimeout bounds every wait for a state of a cell.
 	readyTimeout = 90 * time.Second
+	keepTimeout  = 2 * time.Minute
 	pollEvery    = 200 * time.Millisecond
 	// startAtOnce bounds the containers that are started at the same time.
 	startAtOnce = 4
@@ -293,7 +294,7 @@ func (c *Cell) end() {
 		for _, n := range c.all() {
 			c.owner.Logf("--- %s\n%s", n.Name, n.Log(ctx, 40))
 		}
-		c.keep(ctx)
+		c.keep()
 	}
 	var names []string
 	for _, n := range c.all() {
@@ -308,16 +309,22 @@ func (c *Cell) end() {
 
 // keep writes all that the nodes logged into a folder, with the goroutines of those
 // that run, which ends them: what failed may be one that hangs.
-func (c *Cell) keep(ctx context.Context) {
+func (c *Cell) keep() {
+	ctx, cancel := context.WithTimeout(context.Background(), keepTimeout)
+	defer cancel()
 	dir, err := os.MkdirTemp("", "strake-e2e-failed-")
+	var group errgroup.Group
+	group.SetLimit(startAtOnce)
 	for _, n := range c.all() {
-		if n.Running(ctx) {
-			_, _ = n.docker(ctx, "kill", "-s", "QUIT", n.Container())
-			_, _ = n.Wait(ctx)
-		}
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, n.Name+".log"), []byte(n.Log(ctx, -1)), 0o644))
+		group.Go(func() error {
+			if n.Running(ctx) {
+				_, _ = n.docker(ctx, "kill", "-s", "QUIT", n.Container())
+				_, _ = n.Wait(ctx)
+			}
+			return os.WriteFile(filepath.Join(dir, n.Name+".log"), []byte(n.Log(ctx, -1)), 0o644)
+		})
 	}
-	c.owner.Logf("all logs, with the goroutines of those that ran: %s (%v)", dir, err)
+	c.owner.Logf("all logs, with the goroutines of those that ran: %s (%v)", dir, errors.Join(err, group.Wait()))
 }
 
 // combined runs a program and gives all that it wrote.

@@ -127,6 +127,13 @@ func (s *Chunkd) Resume() {
 	s.control.resume()
 }
 
+// Sever breaks all connections to the server, which goes on and takes new ones; a
+// pause ends, and what it held up is lost.
+func (s *Chunkd) Sever() {
+	s.data.sever()
+	s.control.sever()
+}
+
 // Restart starts the server again after Kill or CutPower.
 func (s *Chunkd) Restart() {
 	s.cell.t.Helper()

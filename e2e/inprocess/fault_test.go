@@ -59,6 +59,40 @@ func TestAHungServerCostsOneReadAQuarterOfASecond(t *testing.T) {
 	closed(t, v)
 }
 
+// TestAReadOutlastsTheEndOfAllConnections breaks every connection at once under a
+// read, as a change of all addresses does. No server is lost, so nothing fails.
+func TestAReadOutlastsTheEndOfAllConnections(t *testing.T) {
+	c := Start(t, Options{})
+	_, v := volume(t, c, 16*mib, 4, 2)
+	want := pattern(1, 4*mib)
+	write(t, v, want, 0)
+	flush(t, v)
+	for _, s := range c.Chunkds {
+		s.Pause()
+	}
+	read := make(chan error, 1)
+	go func() { read <- reads(t.Context(), v, want, 0) }()
+	c.Eventually("replies are held up by more servers than may be lost", func() error {
+		n := 0
+		for _, s := range c.Chunkds {
+			if s.data.holds() {
+				n++
+			}
+		}
+		if n < 4 {
+			return fmt.Errorf("by %d", n)
+		}
+		return nil
+	})
+	for _, s := range c.Chunkds {
+		s.Sever()
+	}
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+	closed(t, v)
+}
+
 func TestADeadlineIsKeptWhateverHangs(t *testing.T) {
 	c := Start(t, Options{Chunkds: 3})
 	_, v := volume(t, c, 16*mib, 2, 1)

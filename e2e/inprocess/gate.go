@@ -20,6 +20,7 @@ type gate struct {
 	target   string                // guarded by mu
 	conns    map[net.Conn]struct{} // guarded by mu: both sides of all connections
 	paused   chan struct{}         // guarded by mu: closed when the pause ends; nil: no pause
+	held     int                   // guarded by mu: connections and directions whose bytes the pause holds up
 }
 
 // newGate makes an open gate.
@@ -89,8 +90,27 @@ func (g *gate) resume() {
 	defer g.mu.Unlock()
 	if g.paused != nil {
 		close(g.paused)
-		g.paused = nil
+		g.paused, g.held = nil, 0
 	}
+}
+
+// holds tells whether bytes are held up.
+func (g *gate) holds() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.held > 0
+}
+
+// sever breaks all connections and takes new ones; a pause ends, and what it held up
+// is lost.
+func (g *gate) sever() {
+	g.mu.Lock()
+	for c := range g.conns {
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	g.mu.Unlock()
+	g.resume()
 }
 
 func (g *gate) accept(l net.Listener, known <-chan struct{}) {
@@ -134,6 +154,9 @@ func (g *gate) copy(to, from net.Conn) {
 		n, err := from.Read(buf)
 		g.mu.Lock()
 		paused := g.paused
+		if paused != nil && n > 0 {
+			g.held++
+		}
 		g.mu.Unlock()
 		if paused != nil {
 			<-paused
