@@ -1,6 +1,9 @@
 package read
 
-import "strake/internal/layout"
+import (
+	"strake/internal/errs"
+	"strake/internal/layout"
+)
 
 // A direct request lends its rows to groups that need them: they are in the
 // caller's buffer, or will be, and need not be asked for a second time. A read of
@@ -122,13 +125,21 @@ func (o *Op) pay(r *Request) {
 	}
 }
 
-// recall tells groups that a direct request will not lend after all.
+// recall tells groups that a direct request will not lend after all. If some of its
+// blocks are rotten, those that a group wants need not be: the group asks for them.
 func (o *Op) recall(r *Request, err error) {
 	for i := 0; i < len(o.groups) && !o.over; i++ {
-		if g := o.groups[i]; g.borrows(r) {
-			g.lent = g.lent.Without(r.Shard)
-			o.lose(g, r, err)
+		g := o.groups[i]
+		if !g.borrows(r) {
+			continue
 		}
+		g.lent = g.lent.Without(r.Shard)
+		if errs.KindOf(err) != errs.Corrupt {
+			o.lose(g, r, err)
+			continue
+		}
+		g.asked = g.asked.Without(r.Shard)
+		o.recruit(g)
 	}
 }
 

@@ -77,3 +77,21 @@ func TestLenderThatFailsIsReplaced(t *testing.T) {
 		}
 	}
 }
+
+// TestLenderThatIsRottenElsewhereIsAsked: two shards of 2+1 are rotten, in rows of
+// their own, so each row can be had.
+func TestLenderThatIsRottenElsewhereIsAsked(t *testing.T) {
+	for seed := range int64(50) {
+		m := newMemory(rand.New(rand.NewSource(seed)))
+		m.append(t, 1, layout.Geometry{K: 2, M: 1}, 4, 1)
+		for i := range layout.ShardIndex(2) {
+			key := layout.ShardKey{Segment: 1, Shard: i}
+			m.rotten[key] = map[layout.ShardOffset]bool{layout.ShardOffset(i) * layout.BlockSize: true}
+		}
+		s := shell{late: seed%3 == 0}
+		m.read(t, &s, 0, len(m.blocks))
+		if s.err != nil || !bytes.Equal(s.buffer, m.volume) {
+			t.Fatalf("seed %d: wrong bytes, or %v", seed, s.err)
+		}
+	}
+}
