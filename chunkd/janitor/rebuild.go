@@ -73,7 +73,11 @@ type task struct {
 }
 
 func (t *task) run(ctx context.Context) error {
-	if err := t.create(ctx); err != nil {
+	err := t.create(ctx)
+	if errs.KindOf(err) == errs.Conflict {
+		err = t.supersede(ctx, err)
+	}
+	if err != nil {
 		return err
 	}
 	list, err := t.list(ctx)
@@ -113,8 +117,29 @@ func cutBatch(list []sealed) []sealed {
 	return list[:n]
 }
 
-// batch makes the target's units of some stripes.
+// batch makes the target's units of some stripes, and writes them.
 func (t *task) batch(ctx context.Context, list []sealed) error {
+	units, err := t.make(ctx, list)
+	if err != nil {
+		return err
+	}
+	stripes, bytes := uint32(0), 0
+	for _, u := range units {
+		if u.Payload != nil {
+			stripes++
+			bytes += len(u.Payload)
+		}
+	}
+	if err := t.paced(ctx, bytes); err != nil {
+		return err
+	}
+	t.stripes += stripes
+	t.written += uint64(bytes)
+	return t.Device.Store.Fill(t.ref(), units, t.Device.turns(ctx))
+}
+
+// make makes the target's units of some stripes from the sources.
+func (t *task) make(ctx context.Context, list []sealed) ([]store.Unit, error) {
 	batch := make([]*wanted, len(list))
 	target := t.spec.Key.Shard
 	for i := range list {
@@ -125,30 +150,21 @@ func (t *task) batch(ctx context.Context, list []sealed) error {
 	}
 	if t.inPlace {
 		if err := t.readOwn(ctx, batch); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := t.gather(ctx, batch, target); err != nil {
-		return err
+		return nil, err
 	}
 	units := make([]store.Unit, len(batch))
-	bytes := 0
 	for i, w := range batch {
 		unit, err := t.unit(w)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		units[i] = store.Unit{Header: w.raw, Payload: unit}
-		if unit != nil {
-			t.stripes++
-			bytes += len(unit)
-		}
 	}
-	if err := t.paced(ctx, bytes); err != nil {
-		return err
-	}
-	t.written += uint64(bytes)
-	return t.Device.Store.Fill(t.ref(), units, t.Device.turns(ctx))
+	return units, nil
 }
 
 // paced holds the task to the ceiling, unless it is urgent.

@@ -71,9 +71,7 @@ func (s *Sim) scrubAll() (found int) {
 			continue
 		}
 		for _, ref := range c.finalized() {
-			if !s.beyonds[ref.Segment] {
-				found += c.scrubOne(ref)
-			}
+			found += c.scrubOne(ref)
 		}
 	}
 	s.run(s.now+time.Second, func() bool { return found == 0 })

@@ -133,6 +133,14 @@ func (s cutStore) Create(spec store.ShardSpec) error {
 	return s.under(func() error { return s.Store.Create(spec) })
 }
 
+func (s cutStore) Delete(ref frame.ShardRef) error {
+	err := s.under(func() error { return s.Store.Delete(ref) })
+	s.c.s.note("superseded", uint64(s.c.number), uint64(ref.Segment)<<8|uint64(ref.Shard), uint64(ref.Generation), uint64(errs.KindOf(err)))
+	s.c.s.rare("an older generation made way for a rebuild")
+	s.c.s.mayMakeWay(s.c, ref)
+	return err
+}
+
 func (s cutStore) Fill(ref frame.ShardRef, units []store.Unit, turns store.Turns) error {
 	return s.under(func() error { return s.Store.Fill(ref, units, turns) })
 }

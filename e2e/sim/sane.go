@@ -82,6 +82,15 @@ func (s *Sim) mayGo(c *chunkServer, ref frame.ShardRef) {
 	}
 }
 
+// mayMakeWay checks a shard that was deleted to make way for a newer generation of
+// itself: no segment places it there.
+func (s *Sim) mayMakeWay(c *chunkServer, ref frame.ShardRef) {
+	g, ok := s.meta.newest().Segment(ref.Segment)
+	if ok && g.Placements[ref.Shard] == (state.Placement{Device: c.device, Generation: ref.Generation}) {
+		s.fail("redundancy: server %d deletes shard %v of generation %d, which is placed there, for a newer one", c.id, ref.ShardKey, ref.Generation)
+	}
+}
+
 // lacking gives a segment that is needed and not whole, though there are servers
 // enough to make it so; 0: none.
 func (s *Sim) lacking() layout.SegmentID {
@@ -95,53 +104,12 @@ func (s *Sim) lacking() layout.SegmentID {
 	for _, d := range v.Devices() {
 		page, _ := v.SegmentsOnDevice(d.ID, 0, 0)
 		for i := range page {
-			if g := &page[i]; v.Needed(g) && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() && !s.beyond(v, g) {
+			if g := &page[i]; v.Needed(g) && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() {
 				return g.ID
 			}
 		}
 	}
 	return 0
-}
-
-// beyond tells of a segment whose lost shard has no place left but devices that
-// still hold an older generation of it: a device holds one generation of a shard,
-// and the old one stays until the segment is whole without it (docs/reliability.md,
-// what is not covered).
-func (s *Sim) beyond(v *state.View, g *state.Segment) bool {
-	if s.beyonds[g.ID] {
-		return true
-	}
-	for i, p := range g.Placements {
-		d, _ := v.Device(p.Device)
-		if at := layout.ShardIndex(i); (g.Lost.Has(at) || d.State == state.DeviceDead) && s.taken(v, g, layout.ShardKey{Segment: g.ID, Shard: at}) {
-			s.rare("a lost shard that has no place but beside its old generation")
-			s.beyonds[g.ID] = true
-			return true
-		}
-	}
-	return false
-}
-
-// taken tells whether every server that could take a shard has one of its key.
-func (s *Sim) taken(v *state.View, g *state.Segment, key layout.ShardKey) bool {
-	for _, c := range s.chunks {
-		if c.lost || c.store == nil {
-			continue
-		}
-		busy := false
-		for i, p := range g.Placements {
-			busy = busy || layout.ShardIndex(i) != key.Shard && p.Device == c.device
-		}
-		has := false
-		c.store.Each(func(st store.Stat) bool {
-			has = has || st.Ref.ShardKey == key
-			return !has
-		})
-		if !busy && !has {
-			return false
-		}
-	}
-	return true
 }
 
 // strays counts shards on devices that no segment places there.
@@ -153,9 +121,6 @@ func (s *Sim) strays() (n int) {
 		}
 		c.store.Each(func(st store.Stat) bool {
 			g, ok := v.Segment(st.Ref.Segment)
-			if ok && s.beyond(v, &g) {
-				return true
-			}
 			if !ok || int(st.Ref.Shard) >= len(g.Placements) || g.Placements[st.Ref.Shard] != (state.Placement{Device: c.device, Generation: st.Ref.Generation}) {
 				n++
 			}

@@ -88,8 +88,7 @@ type Sim struct {
 	healed  bool
 	fences  map[layout.ShardKey]layout.Epoch // highest answered
 	faulted int
-	beyonds map[layout.SegmentID]bool // that can't be made whole
-	moved   bool                      // a shard was rebuilt elsewhere
+	moved   bool // a shard was rebuilt elsewhere
 }
 
 // Run runs one seed.
@@ -100,7 +99,7 @@ func (b *Bench) newSim(o Options) *Sim {
 		o.Ops = 300
 	}
 	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, servers: map[layout.ServerID]*chunkServer{},
-		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, beyonds: map[layout.SegmentID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
+		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
 	s.log.trace = o.Trace
 	return s
 }
