@@ -92,7 +92,7 @@ func blockedText(list []recovery.Blocker) string {
 
 // describe counts what a decision did to stripes.
 func describe(in *recovery.Input, p *recovery.Plan) Decision {
-	d := Decision{Cut: p.Cut, Flushed: p.Flushed, Tail: len(p.Tail)}
+	d := Decision{Cut: p.Cut, Flushed: p.Flushed, Tail: len(p.Tail), Standing: p.Standing}
 	fallen := map[layout.Seq]bool{}
 	for i := range in.Segments {
 		s := &in.Segments[i]
@@ -101,6 +101,7 @@ func describe(in *recovery.Input, p *recovery.Plan) Decision {
 				if st.Seq > p.Cut {
 					fallen[st.Seq] = true
 				}
+				d.Left = d.Left || st.Seq > in.Covers && st.Seq <= in.LastCut
 			}
 		}
 	}

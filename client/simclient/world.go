@@ -48,9 +48,11 @@ type Observer interface {
 // Decision is what a recovery decided.
 type Decision struct {
 	Cut, Flushed layout.Seq
-	Fallen       int // stripes that some shard lists and that are cut off
-	Incomplete   int // stripes that stand though a participant may lack them
-	Tail         int // stripes to copy
+	Fallen       int        // stripes that some shard lists and that are cut off
+	Incomplete   int        // stripes that stand though a participant may lack them
+	Tail         int        // stripes to copy
+	Standing     layout.Seq // known to stand and out of reach; 0: none
+	Left         bool       // a tail that was never sealed was among the segments
 }
 
 // Segment is what a client knows of a segment.

@@ -38,13 +38,17 @@ type watcher struct {
 }
 
 // Decided implements simclient.Observer. Some recoverers stand still before they do
-// what they decided, so long that others take over.
+// what they decided, so long that others take over; some will die half-way.
 func (w watcher) Decided(v layout.VolumeID, e layout.Epoch, d simclient.Decision, err error) {
 	w.Sim.Decided(v, e, d, err)
-	if d.Tail > 0 && !w.healed && w.chance(120) {
+	switch {
+	case d.Tail == 0 || w.healed:
+	case w.chance(120):
 		w.note("recoverer stands still", uint64(v), uint64(e))
 		w.rare("a recoverer stands still")
 		w.p.pause(w.between(sessionTTL, 2*sessionTTL))
+	case w.chance(200):
+		w.doomed[epochOf{v, e}] = w.p
 	}
 }
 

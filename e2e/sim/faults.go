@@ -223,7 +223,12 @@ func (s *Sim) shardFile(c *chunkServer, want store.State) (f shardFile) {
 		return cmp.Or(cmp.Compare(a.Ref.Segment, b.Ref.Segment), cmp.Compare(a.Ref.Shard, b.Ref.Shard))
 	})
 	st := list[s.rand.IntN(len(list))]
-	f.path = "shards/" + format.ShardFileName(st.Ref.ShardKey, st.Ref.Generation)
+	return c.shardPath(st.Ref.ShardKey, st.Ref.Generation)
+}
+
+// shardPath is a shard's data file.
+func (c *chunkServer) shardPath(key layout.ShardKey, generation layout.Generation) (f shardFile) {
+	f.path = "shards/" + format.ShardFileName(key, generation)
 	if info, err := c.disk.data.Stat(f.path); err == nil {
 		f.size = info.Size()
 	}

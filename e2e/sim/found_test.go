@@ -15,6 +15,7 @@ var found = []struct {
 	{119, "a device that was given up while its server was only cut off stayed dead for ever"},
 	{138, "a recovery's seal named stripes that too few shards had: with one more lost nobody could list them"},
 	{170, "the same of copies that the writer had left behind when it moved on"},
+	{101508, "the checker held a reader's read by a fresh map against what its old one showed"},
 	{511, "a rebuild tried for ever to put a shard beside its own older generation"},
 }
 

@@ -59,8 +59,14 @@ func (s *Sim) Decided(v layout.VolumeID, e layout.Epoch, d simclient.Decision, e
 		if d.Tail > 0 {
 			s.rare("rolled forward by a tail copy")
 		}
+		if d.Left {
+			s.rare("a tail recovered that nobody had sealed")
+		}
 	case errs.Undecided:
 		s.rare("undecidable for now")
+		if d.Standing > 0 {
+			s.rare("what stands is out of reach for now")
+		}
 	case errs.Unavailable:
 		s.rare("too few shards answered a recovery")
 	default:
@@ -83,6 +89,7 @@ func (s *Sim) committed(cmd state.Command, r *state.Result, st *state.State) {
 	case state.CloseEpoch:
 		if c.Undecided == "" && !r.Repeat {
 			s.volume(c.Volume).decide(c.Epoch, c.Cut)
+			s.closed(c.Volume, c.Epoch)
 		}
 	}
 	_, live := cmd.(state.SealSegments)

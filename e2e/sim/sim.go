@@ -88,7 +88,8 @@ type Sim struct {
 	healed  bool
 	fences  map[layout.ShardKey]layout.Epoch // highest answered
 	faulted int
-	moved   bool // a shard was rebuilt elsewhere
+	moved   bool                 // a shard was rebuilt elsewhere
+	doomed  map[epochOf]*process // recoverers that die when their epoch is closed
 }
 
 // Run runs one seed.
@@ -99,7 +100,7 @@ func (b *Bench) newSim(o Options) *Sim {
 		o.Ops = 300
 	}
 	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, servers: map[layout.ServerID]*chunkServer{},
-		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}}
+		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}, doomed: map[epochOf]*process{}}
 	s.log.trace = o.Trace
 	return s
 }

@@ -51,23 +51,30 @@ type reading struct {
 	w     *writerHistory // nil: a reader
 	first layout.BlockNumber
 	want  []uint64
-	since int // operations that its writer had submitted
+	upTo  layout.Seq // of a reader: what its map showed
+	since int        // operations that its writer had submitted
 }
 
 // begin notes what a read must see.
 func (h *history) begin(v *simclient.Volume, w *writerHistory, first layout.BlockNumber, count layout.BlockCount) *reading {
-	r := &reading{h: h, v: v, w: w, first: first}
-	for i := range layout.BlockNumber(count) {
-		if w != nil {
-			r.want = append(r.want, h.own(w, first+i))
-		} else {
-			r.want = append(r.want, h.at(first+i, latest, v.Applied()))
-		}
+	r := &reading{h: h, v: v, w: w, first: first, want: make([]uint64, count)}
+	if w == nil {
+		r.look()
+		return r
 	}
-	if w != nil {
-		r.since = len(w.submitted)
+	for i := range r.want {
+		r.want[i] = h.own(w, first+layout.BlockNumber(i))
 	}
+	r.since = len(w.submitted)
 	return r
+}
+
+// look notes what a reader must see by the map that it has now.
+func (r *reading) look() {
+	r.upTo = r.v.Applied()
+	for i := range r.want {
+		r.want[i] = r.h.at(r.first+layout.BlockNumber(i), latest, r.upTo)
+	}
 }
 
 // end checks what a read gave.
@@ -79,6 +86,10 @@ func (r *reading) end(data []byte, err error) {
 			h.s.fail("P1: volume %d, blocks %d+%d can't be read: %v", h.id, r.first, len(r.want), err)
 		}
 		return
+	}
+	if r.w == nil && r.v.Applied() != r.upTo { // a segment had gone: all of it was read again by a fresh map
+		h.s.rare("a reader's map renewed in a read")
+		r.look()
 	}
 	for i, want := range r.want {
 		block := r.first + layout.BlockNumber(i)

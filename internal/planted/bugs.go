@@ -18,12 +18,13 @@ const (
 	PaddingNotZeroed            // what pads a stripe's last unit is not zeros
 	LeaseByWallClock            // a shard that was quiet for long is listed unfenced: the lease must be over
 	FlushErrorDropped           // a writer takes a failed sync for a good one
+	LastCutTrusted              // recovery does not look for what a closed epoch kept
 	last
 )
 
 var names = [...]string{"none", "ack before fsync", "fence not persisted", "fence not on recovery reads", "never had it for a CRC error",
 	"stale generation accepted", "incarnation ignored", "seq gap not cut", "placement moved before the new shard is durable",
-	"delete before proof", "padding not zeroed", "lease by wall clock", "flush error dropped"}
+	"delete before proof", "padding not zeroed", "lease by wall clock", "flush error dropped", "what was decided is not looked for"}
 
 // String names it.
 func (b Bug) String() string { return names[b] }

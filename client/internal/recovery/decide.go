@@ -19,8 +19,10 @@ type Plan struct {
 	// InPlace are, with Input.Accept, the seals when too few servers are left to copy
 	// the tail to: they hold it where it lies, and shards that lack it are made again.
 	InPlace []stripe.Seal
-	// Blocked says, with an error, who must come back.
-	Blocked []Blocker
+	// Blocked says, with an error, who must come back, and Standing which seq they keep
+	// out of reach that is known to stand; 0: it is not known of any.
+	Blocked  []Blocker
+	Standing layout.Seq
 }
 
 // Lost is what some answer showed above the cut, and was given up. What no answer
@@ -62,7 +64,7 @@ func (b Blocker) String() string {
 // than k shards of a segment answered, Undecided when the first seq that does
 // not stand may yet stand or one that is known to stand may be out of reach,
 // Corrupt when two headers of a copy contradict each other or a flushed stripe fell.
-// With an error the plan holds only Blocked.
+// With an error the plan holds only Blocked and Standing.
 //
 // With Input.Accept the log ends at the last seq that stands, whatever is undecided
 // above it. What a cut, a root or a seal vouches for can't be given up, as nothing
@@ -89,7 +91,9 @@ func Decide(in Input) (Plan, error) {
 		must = l.decided
 	}
 	if seq, blocked := l.unsure(must); seq != 0 {
-		return refuse(errs.Undecided, blocked, "seq %d is known to stand, and only shards that can't tell may have it", seq)
+		p, err := refuse(errs.Undecided, blocked, "seq %d is known to stand, and only shards that can't tell may have it", seq)
+		p.Standing = seq
+		return p, err
 	}
 	cut, blocked := l.end()
 	switch {
