@@ -71,7 +71,9 @@ func (s *Sim) scrubAll() (found int) {
 			continue
 		}
 		for _, ref := range c.finalized() {
-			found += c.scrubOne(ref)
+			if !s.short(ref.Segment) {
+				found += c.scrubOne(ref)
+			}
 		}
 	}
 	s.run(s.now+time.Second, func() bool { return found == 0 })
@@ -162,6 +164,7 @@ func (s *Sim) unsettled() (what string) {
 		g, _ := v.Segment(id)
 		what += fmt.Sprintf(" segment %d lacks shards (%v, lost %b:%s)", id, g.State, g.Lost, s.places(&g))
 	}
+	what += s.strayText()
 	if orphans, _ := v.Unrecovered(0, 0); len(orphans) > 0 {
 		what += " volumes without recovery"
 	}

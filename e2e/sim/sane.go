@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+
 	"strake/chunkd/store"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -95,16 +97,10 @@ func (s *Sim) mayMakeWay(c *chunkServer, ref frame.ShardRef) {
 // enough to make it so; 0: none.
 func (s *Sim) lacking() layout.SegmentID {
 	v := s.meta.view()
-	alive := 0
-	for _, c := range s.chunks {
-		if !c.lost {
-			alive++
-		}
-	}
 	for _, d := range v.Devices() {
 		page, _ := v.SegmentsOnDevice(d.ID, 0, 0)
 		for i := range page {
-			if g := &page[i]; v.Needed(g) && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && alive >= g.Geometry.Shards() {
+			if g := &page[i]; v.Needed(g) && (g.Lost != 0 || d.State == state.DeviceDead || d.State == state.DeviceDown) && !s.short(g.ID) {
 				return g.ID
 			}
 		}
@@ -112,8 +108,37 @@ func (s *Sim) lacking() layout.SegmentID {
 	return 0
 }
 
+// short tells of a segment that can't be whole: fewer servers are left than it has
+// shards. What is left over of it stays.
+func (s *Sim) short(id layout.SegmentID) bool {
+	alive := 0
+	for _, c := range s.chunks {
+		if !c.lost {
+			alive++
+		}
+	}
+	g, ok := s.meta.view().Segment(id)
+	return ok && s.meta.view().Needed(&g) && alive < g.Geometry.Shards()
+}
+
+// strayText names the first shard that no segment places where it is.
+func (s *Sim) strayText() (text string) {
+	s.eachStray(func(c *chunkServer, st store.Stat) {
+		if g, _ := s.meta.view().Segment(st.Ref.Segment); text == "" {
+			text = fmt.Sprintf(" server %d, device %d has shard %v of generation %d (%v), busy %v; segment %v, lost %b:%s",
+				c.id, c.device, st.Ref.ShardKey, st.Ref.Generation, st.State, c.busy[st.Ref.ShardKey], g.State, g.Lost, s.places(&g))
+		}
+	})
+	return text
+}
+
 // strays counts shards on devices that no segment places there.
 func (s *Sim) strays() (n int) {
+	s.eachStray(func(*chunkServer, store.Stat) { n++ })
+	return n
+}
+
+func (s *Sim) eachStray(visit func(*chunkServer, store.Stat)) {
 	v := s.meta.view()
 	for _, c := range s.chunks {
 		if c.store == nil || c.lost {
@@ -121,11 +146,13 @@ func (s *Sim) strays() (n int) {
 		}
 		c.store.Each(func(st store.Stat) bool {
 			g, ok := v.Segment(st.Ref.Segment)
+			if s.short(st.Ref.Segment) {
+				return true
+			}
 			if !ok || int(st.Ref.Shard) >= len(g.Placements) || g.Placements[st.Ref.Shard] != (state.Placement{Device: c.device, Generation: st.Ref.Generation}) {
-				n++
+				visit(c, st)
 			}
 			return true
 		})
 	}
-	return n
 }

@@ -51,6 +51,7 @@ func (s *Sim) checkDevice(c *chunkServer, placed map[layout.ShardKey]state.Segme
 			charged += uint64(st.Length)
 		}
 		switch {
+		case !ok && s.short(st.Ref.Segment): // it stays until its segment is whole
 		case !ok:
 			s.fail("space: server %d still has shard %v, which no segment places there", c.id, st.Ref.ShardKey)
 		case st.State == store.StateFinalized && uint32(g.Seal.Shards[st.Ref.Shard].Count) != st.Stripes:
