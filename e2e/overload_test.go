@@ -16,7 +16,7 @@ import (
 	"strake/proto/pb"
 )
 
-var overloadSeconds = flag.Int("overload.seconds", 10, "how long the overload lasts")
+var overloadSeconds = flag.Int("overload.seconds", 6, "how long the overload lasts")
 
 const (
 	overloadVolumes = 4
