@@ -203,4 +203,11 @@ func (j *Judge) Suspected(id layout.DeviceID) bool {
 	return r != nil && (r.limps || r.slow > 0 || len(r.words) > 0)
 }
 
-func round(d time.Duration) time.Duration { return d.Round(max(time.Microsecond, d/100)) }
+// round leaves three digits or so.
+func round(d time.Duration) time.Duration {
+	unit := time.Microsecond
+	for d >= 1000*unit {
+		unit *= 10
+	}
+	return d.Round(unit)
+}

@@ -31,6 +31,14 @@ func TestOneBadClientConvictsNobody(t *testing.T) {
 	}
 }
 
+func TestTimesAreToldInThreeDigits(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0s", 1389700: "1.39ms", 100274700: "100ms", 312499: "312µs", 2345678901: "2.35s"} {
+		if got := round(d).String(); got != want {
+			t.Errorf("%d ns: %s, want %s", d, got, want)
+		}
+	}
+}
+
 // TestEvidenceIsBounded floods a judge with words of ever new witnesses on devices
 // that are there and on others.
 func TestEvidenceIsBounded(t *testing.T) {
