@@ -126,11 +126,11 @@ func (s *Server) listen(ctx context.Context) (err error) {
 
 // serve starts all goroutines.
 func (s *Server) serve() {
-	cfg := server.Config{Cell: s.identity.cell, Server: s.id, FIFO: s.cfg.FIFO, Limits: s.cfg.Limits, Logger: s.log}
+	cfg := server.Config{Cell: s.identity.cell, Server: s.id, Limits: s.cfg.Limits, Logger: s.log}
 	keep := janitor.Config{Cell: s.identity.cell, Server: s.id, Meta: s.meta, Dial: s.cfg.Policy.Dial, Logger: s.log,
 		RebuildRate: s.cfg.Upkeep.RebuildRate, ScrubRate: s.cfg.Upkeep.ScrubRate, ScrubCycle: s.cfg.Upkeep.ScrubCycle, SweepEvery: s.cfg.Upkeep.SweepEvery}
 	for _, d := range s.devices {
-		cfg.Devices = append(cfg.Devices, server.Device{ID: d.store.Superblock().Device, Path: d.dir, Store: d.store})
+		cfg.Devices = append(cfg.Devices, server.Device{ID: d.store.Superblock().Device, Path: d.dir, Store: d.store, Sched: d.sched})
 	}
 	s.plane = server.New(cfg)
 	s.calibrations = newCalibrations(s.measurables)

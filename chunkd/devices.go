@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"strake/chunkd/format"
+	"strake/chunkd/sched"
 	"strake/chunkd/store"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -24,6 +25,7 @@ type device struct {
 	fs    vfs.FS
 	super format.Superblock // as found; zero: not formatted
 	store *store.Store
+	sched sched.Scheduler // of the store that is open
 }
 
 func (d *device) formatted() bool { return d.super.UUID != layout.UUID{} }
@@ -185,7 +187,14 @@ func (d *device) open(ctx context.Context, id identity, cfg *Config) error {
 		return err
 	}
 	want := format.Superblock{Cell: id.cell, Server: id.server, UUID: d.super.UUID}
-	st, err := store.Open(d.fs, want, store.Options{Logger: cfg.Logger})
+	opts := store.Options{Logger: cfg.Logger}
+	if cfg.FIFO {
+		d.sched = sched.NewFIFO(0, 0)
+	} else {
+		q := newOwnQueue()
+		d.sched, opts.Queue = q.QoS, q
+	}
+	st, err := store.Open(d.fs, want, opts)
 	if err != nil {
 		return errs.Wrap(err, "open device %s", d.dir)
 	}

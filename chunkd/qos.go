@@ -53,6 +53,9 @@ func (c *classes) report(r *pb.HeartbeatRequest, now time.Time) {
 	for _, d := range c.plane.Stats() {
 		sums := map[layout.Class]done{}
 		for _, f := range d.Flows {
+			if f.Key == ownKey {
+				continue // no class's demand, but what follows from them
+			}
 			s := sums[f.Class]
 			s.served.Bytes += int64(f.ReadBytes + f.WroteBytes)
 			s.served.Ops += int64(f.Reads + f.Writes)

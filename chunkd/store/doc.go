@@ -57,6 +57,11 @@
 // delete is alone in its shard (shard.go tells how). The one goroutine is the
 // mover; Close waits for it.
 //
+// Turns. What the store writes by itself (the log, the index, moves and the syncs
+// of both) waits for the device's scheduler (Queue), in pieces, and with shards
+// entered or closed to others. An append that was given a turn may wait for such a
+// shard, so the Queue's patience has a bound: else the two could wait for each other.
+//
 // # What is assumed of the disk
 //
 // Package vfs says it: un-synced writes may be lost, kept or torn by sectors, in

@@ -23,6 +23,18 @@ type gate struct {
 	fs   vfs.FS
 	dev  *device
 	kind traffic
+	// queue gives syncs their turns, where not nil: those of the index, whose callers
+	// know nothing of turns.
+	queue Queue
+}
+
+// turn runs work that has the device write n bytes.
+func (g *gate) turn(n int64, work func()) {
+	if g.queue == nil {
+		work()
+		return
+	}
+	g.queue.Turn(int(n), work)
 }
 
 var _ vfs.FS = (*gate)(nil)

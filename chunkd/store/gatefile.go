@@ -2,6 +2,7 @@ package store
 
 import (
 	"io"
+	"sync/atomic"
 
 	"strake/internal/vfs"
 )
@@ -9,7 +10,8 @@ import (
 // gateFile is an open file behind a gate. Size, Fd and Close pass unguarded.
 type gateFile struct {
 	vfs.File
-	gate *gate
+	gate  *gate
+	dirty atomic.Int64 // bytes written that no sync or write-back was asked for
 }
 
 func (f *gateFile) ReadAt(p []byte, off int64) (int, error) {
@@ -39,6 +41,7 @@ func (f *gateFile) WriteAt(p []byte, off int64) (int, error) {
 		n, err = f.File.WriteAt(p, off)
 	}
 	f.gate.dev.written[f.gate.kind].Add(uint64(n))
+	f.dirty.Add(int64(n))
 	if err != nil {
 		if err = f.gate.told(err); err == nil {
 			n = len(p)
@@ -72,14 +75,18 @@ func (f *gateFile) Sync() error {
 	if sunk, err := f.gate.sunk(); sunk {
 		return err
 	}
-	return f.gate.told(f.gate.dev.synced(f.File.Sync()))
+	var err error
+	f.gate.turn(f.dirty.Swap(0), func() { err = f.File.Sync() })
+	return f.gate.told(f.gate.dev.synced(err))
 }
 
 func (f *gateFile) StartWriteback(off, n int64) error {
 	if sunk, err := f.gate.sunk(); sunk {
 		return err
 	}
-	return f.File.StartWriteback(off, n)
+	var err error
+	f.gate.turn(f.dirty.Swap(0), func() { err = f.File.StartWriteback(off, n) })
+	return err
 }
 
 func (f *gateFile) Truncate(size int64) error {

@@ -29,6 +29,8 @@ type index struct {
 const (
 	indexCacheBytes    = 8 << 20
 	indexMemTableBytes = 4 << 20
+	// indexSyncBytes is how much of a table is written at a time, in one turn.
+	indexSyncBytes = 64 << 10
 )
 
 func openIndex(fsys vfs.FS, dev *device, o *Options, fresh bool) (*index, error) {
@@ -102,6 +104,7 @@ func indexOptions(fsys vfs.FS, dev *device, logger *slog.Logger) *pebble.Options
 		FormatMajorVersion:    pebble.FormatNewest,
 		Logger:                pebbleLogger{dev, logger},
 		L0CompactionThreshold: 4,
+		BytesPerSync:          indexSyncBytes,
 		MaxOpenFiles:          256,
 		// Pebble collects statistics in a goroutine that outlives an Open that fails,
 		// and then panics. Without them space of deleted shards comes back with the

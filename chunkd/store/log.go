@@ -57,6 +57,7 @@ type logFile struct {
 type appendLog struct {
 	fs   vfs.FS
 	dev  *device
+	own  Queue
 	key  [16]byte
 	kick func() // asks for a move
 
@@ -181,14 +182,14 @@ func (l *appendLog) waitForMove() error {
 	return l.moveErr
 }
 
-// batch writes and syncs as many records as fit into f at pos, in one call. A
+// batch writes and syncs as many records as fit into f and a turn at pos, in one call. A
 // failed write latches: which LSNs are on the disk is then unknown, and the files
 // were written before, so that a disk that is merely full can't fail here.
 func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error) {
-	first, end, n := l.next, pos, 0
+	first, end, n, longest := l.next, pos, 0, maxBatch(l.own)
 	for ; n < len(records); n++ {
 		r := records[n]
-		if most := end + r.length(); most > f.size || n > 0 && most-pos > maxRun {
+		if most := end + r.length(); most > f.size || n > 0 && most-pos > longest {
 			break
 		}
 		r.head.LSN, r.head.First = l.next, first
@@ -198,7 +199,9 @@ func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error)
 		end += r.length()
 	}
 	whole := l.laidOut(records[:n], (end-pos+format.LogAlign-1)&^(format.LogAlign-1))
-	if _, err := f.file.WriteDirect(whole, pos, !planted.Is(planted.AckBeforeFsync)); err != nil {
+	var err error
+	l.own.Turn(len(whole), func() { _, err = f.file.WriteDirect(whole, pos, !planted.Is(planted.AckBeforeFsync)) })
+	if err != nil {
 		return 0, l.dev.fail(fmt.Errorf("write log: %w", err))
 	}
 	l.settled(f, pos+int64(len(whole)), records[:n])

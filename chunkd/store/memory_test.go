@@ -71,7 +71,7 @@ func TestRunsWriteTheirUnitsWhereTheyBelong(t *testing.T) {
 	ok(t, err)
 	defer s.files.release(file)
 	var buf []byte
-	w := runs{file: file, buf: &buf}
+	w := runs{file: file, own: atOnce{}, buf: &buf}
 	want := make([]byte, 6<<20)
 	at := 0
 	for i, n := range []int{4096, 4096, -8192, 4096, -4096, 65536, 4096, 0, -4096, 1 << 20, 1 << 20, 4096, -4096, 2 << 20} {

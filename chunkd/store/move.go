@@ -137,7 +137,7 @@ func (s *Store) moveShard(m *shardMove, b *pebble.Batch) error {
 		return err
 	}
 	defer s.files.release(file)
-	w := runs{file: file, buf: &s.moveBuf}
+	w := runs{file: file, own: s.opts.Queue, buf: &s.moveBuf}
 	for i := range m.entries {
 		e := &m.entries[i]
 		header, payload, err := s.smallUnit(e)
@@ -158,7 +158,7 @@ func (s *Store) moveShard(m *shardMove, b *pebble.Batch) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	return file.Sync()
+	return w.sync()
 }
 
 // switchPlaces commits the batch: from here on the index knows the stripes.

@@ -26,6 +26,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Queue == nil {
+		o.Queue = atOnce{}
+	}
 	if o.LogBytes == 0 {
 		o.LogBytes = defaultLogBytes
 	}
@@ -78,7 +81,7 @@ func newStore(fsys vfs.FS, want format.Superblock, opts Options) (*Store, error)
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	s.files = newHandles(s.data)
-	s.log = newAppendLog(&gate{fs: fsys, dev: dev, kind: logTraffic}, dev, sb.LogKey, s.kick)
+	s.log = newAppendLog(&gate{fs: fsys, dev: dev, kind: logTraffic}, dev, opts.Queue, sb.LogKey, s.kick)
 	dev.relieve = func() bool { return s.ballast.relieve(s) }
 	if sb, err = Inspect(fsys); err != nil { // again, now that it can't change
 		s.abandon()
@@ -111,7 +114,7 @@ func (s *Store) start() error {
 		return err
 	}
 	var err error
-	g := &gate{fs: s.data.fs, dev: s.dev, kind: indexTraffic}
+	g := &gate{fs: s.data.fs, dev: s.dev, kind: indexTraffic, queue: s.opts.Queue}
 	if err := checkIndexLogs(g); err != nil {
 		return err
 	}

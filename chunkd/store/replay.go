@@ -116,8 +116,8 @@ func (s *Store) doubtAll(b *pebble.Batch) error {
 	return nil
 }
 
-func newAppendLog(fsys vfs.FS, dev *device, key [16]byte, kick func()) *appendLog {
-	l := &appendLog{fs: fsys, dev: dev, key: key, kick: kick}
+func newAppendLog(fsys vfs.FS, dev *device, own Queue, key [16]byte, kick func()) *appendLog {
+	l := &appendLog{fs: fsys, dev: dev, own: own, key: key, kick: kick}
 	l.freed.L = &l.mu
 	return l
 }

@@ -40,7 +40,7 @@ func (s *Store) settle(sh *shard, more func(b *pebble.Batch) error) error {
 // all records to the batch.
 func (s *Store) settleEntries(sh *shard, file *handle, b *pebble.Batch) (lost []entry, err error) {
 	var buf []byte
-	w := runs{file: file, buf: &buf}
+	w := runs{file: file, own: s.opts.Queue, buf: &buf}
 	for i := range sh.entries { // nobody else is inside: no lock
 		e := &sh.entries[i]
 		header, payload := e.large, []byte(nil)
@@ -69,7 +69,9 @@ func (s *Store) syncDirty(sh *shard, file *handle) error {
 	if len(sh.entries) == 0 && sh.dirty == nil {
 		return nil
 	}
-	if err := file.Sync(); err != nil {
+	var err error
+	s.opts.Queue.Turn(0, func() { err = file.Sync() })
+	if err != nil {
 		return err
 	}
 	if sh.dirty != nil {

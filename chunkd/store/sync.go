@@ -173,7 +173,9 @@ func (s *Store) syncFile(f *handle) error {
 	if planted.Is(planted.AckBeforeFsync) {
 		return nil
 	}
-	return f.Sync()
+	var err error
+	s.opts.Queue.Turn(0, func() { err = f.Sync() }) // what was written directly is on the device
+	return err
 }
 
 func (s *Store) indexLarge(work []syncWork) error {

@@ -14,6 +14,7 @@ type Options struct {
 	LogBytes         int64        // bound of the log of small appends; default 32 MiB
 	SmallAppend      int          // payloads up to this many bytes go to the log; default 64 KiB
 	HeaderCacheBytes int64        // bound of the cache of checksums; default 8 MiB
+	Queue            Queue        // the device's scheduler, for the store's own work; nil: it is done at once
 	// Engine opens the index in a folder; nil: Pebble.
 	Engine func(fsys vfs.FS, dir string) (Engine, error)
 }

@@ -1,0 +1,44 @@
+package chunkd
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strake/chunkd/sched"
+	"strake/internal/layout"
+)
+
+// TestAStoreWaitsForItsTurnAndNotForEver: its own work comes after what has the
+// device, unless that never ends because it waits for the store.
+func TestAStoreWaitsForItsTurnAndNotForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newOwnQueue()
+		hold := func() (end chan struct{}) {
+			end = make(chan struct{})
+			for range q.Stats().Width {
+				go q.Do(t.Context(), sched.Tag{Class: layout.ClassCheckpoint, Write: true, Bytes: 8192}, func() { <-end })
+			}
+			synctest.Wait()
+			return end
+		}
+		end, from := hold(), time.Now()
+		time.AfterFunc(patience/2, func() { close(end) })
+		q.Turn(4096, func() {
+			if took := time.Since(from); took != patience/2 {
+				t.Errorf("ran after %v, want it when the device came free, after %v", took, patience/2)
+			}
+		})
+		end, from = hold(), time.Now()
+		ran := 0
+		q.Turn(4096, func() { ran++ })
+		if took := time.Since(from); ran != 1 || took > patience {
+			t.Errorf("ran %d times, after %v, with the device held for ever", ran, took)
+		}
+		close(end)
+		synctest.Wait()
+		if q.Load() != 0 {
+			t.Errorf("load %d after all have left", q.Load())
+		}
+	})
+}
