@@ -39,7 +39,7 @@ func (p *Pool) Get(addr string) (*grpc.ClientConn, error) {
 	}
 	options := append(p.policy.DialOptions(),
 		grpc.WithConnectParams(connectParams),
-		grpc.WithContextDialer(p.policy.Dial), // resolves the name anew, and gives up on a silent peer
+		grpc.WithContextDialer(p.policy.DialControl), // resolves the name anew, and gives up on a silent peer
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 	c, err := grpc.NewClient("passthrough:///"+addr, options...)
 	if err != nil {

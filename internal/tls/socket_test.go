@@ -1,8 +1,10 @@
 package tls
 
 import (
+	"context"
 	"net"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,19 +31,23 @@ func TestBothEndsGiveUpOnASilentPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	near, err := Policy{}.Dial(t.Context(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer near.Close()
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
-	for end, c := range map[string]net.Conn{"who dialled": near, "who accepted": far} {
-		if got := userTimeout(t, c); got != int(silence.Milliseconds()) {
-			t.Errorf("%s waits %d ms", end, got)
+	for plane, dial := range map[time.Duration]func(context.Context, string) (net.Conn, error){
+		silence: Policy{}.Dial, controlSilence: Policy{}.DialControl} {
+		near, err := dial(t.Context(), l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer near.Close()
+		far, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer far.Close()
+		if got := userTimeout(t, near); got != int(plane.Milliseconds()) {
+			t.Errorf("who dialled waits %d ms, want %v", got, plane)
+		}
+		if got := userTimeout(t, far); got != int(silence.Milliseconds()) {
+			t.Errorf("who accepted waits %d ms, want %v", got, silence)
 		}
 	}
 }

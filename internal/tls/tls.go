@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -27,7 +28,7 @@ func (p Policy) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if err := p.allow(ctx, addr); err != nil {
 		return nil, err
 	}
-	l, err := (&net.ListenConfig{Control: giveUp}).Listen(ctx, "tcp", addr)
+	l, err := (&net.ListenConfig{Control: giveUp(silence)}).Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, errs.New(errs.Busy, "listen on "+addr, "the port is in use").
@@ -69,7 +70,17 @@ func (p Policy) allow(ctx context.Context, addr string) error {
 // there yet (a container's, for 10 s) would hold up all who ask meanwhile. Errors: Unavailable when the peer refuses or can't be
 // reached, Deadline or Canceled when ctx ends first; the text names the address.
 func (p Policy) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := (&net.Dialer{Control: giveUp, Resolver: &net.Resolver{}}).DialContext(ctx, "tcp", addr)
+	return p.dial(ctx, addr, silence)
+}
+
+// DialControl is Dial for the control plane, whose calls are short and repeated: it
+// gives up sooner on a peer that acknowledges nothing.
+func (p Policy) DialControl(ctx context.Context, addr string) (net.Conn, error) {
+	return p.dial(ctx, addr, controlSilence)
+}
+
+func (Policy) dial(ctx context.Context, addr string, silence time.Duration) (net.Conn, error) {
+	c, err := (&net.Dialer{Control: giveUp(silence), Resolver: &net.Resolver{}}).DialContext(ctx, "tcp", addr)
 	if err == nil {
 		return c, nil
 	}
