@@ -11,6 +11,10 @@ import (
 	"strake/internal/layout"
 )
 
+// fetchTries is how often a read is made again: over new connections, or with the
+// servers that it went around.
+const fetchTries = 4
+
 // fetcher runs one read against the shards. The goroutine that reads owns it:
 // it plans, sends, waits for replies, checks and decodes. Connections only hand
 // finished calls over, under mu. Fetchers are reused, so that a small read
