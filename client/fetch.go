@@ -35,6 +35,7 @@ type fetcher struct {
 	over     bool
 	degraded bool
 	hedged   bool
+	broke    bool   // a connection ended under a call
 	whole    []byte // for decoding into a buffer in pieces
 
 	mu    sync.Mutex
@@ -45,16 +46,19 @@ type fetcher struct {
 var fetchers = sync.Pool{New: func() any { return &fetcher{wake: make(chan struct{}, 1)} }}
 
 // fetch reads extents from the shards into bufs; lost units are decoded. Silent
-// servers are gone around; if that is not enough they are asked all the same.
+// servers are gone around; if that is not enough they are asked all the same. Where
+// connections broke under a read that can't do without, it is made again over new
+// ones: when all addresses change, all connections end, and no server is lost. They
+// end one after another, as they are used, hence more than one attempt.
 func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error {
 	f := fetchers.Get().(*fetcher)
 	f.v, f.bufs = v, bufs
 	watch := &v.cell.shards.watch
 	watch.add(f)
 	around, err := f.run(ctx, pieces, true)
-	if around && errs.KindOf(err) == errs.Unavailable && ctx.Err() == nil {
+	for try := 0; try < fetchTries && (around || f.broke) && errs.KindOf(err) == errs.Unavailable && ctx.Err() == nil; try++ {
 		f.reset()
-		_, err = f.run(ctx, pieces, false)
+		around, err = f.run(ctx, pieces, false)
 	}
 	watch.remove(f)
 	f.reset()
@@ -64,7 +68,7 @@ func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error 
 }
 
 func (f *fetcher) reset() {
-	f.gone, f.failed, f.over, f.degraded, f.hedged = nil, nil, false, false, false
+	f.gone, f.failed, f.over, f.degraded, f.hedged, f.broke = nil, nil, false, false, false, false
 	f.pieces = f.pieces[:0]
 	clear(f.segments)
 	f.segments = f.segments[:0]
@@ -175,6 +179,7 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	case kind != errs.Deadline && kind != errs.Canceled:
 		pace.trust(c.to.server, now)
 	}
+	f.broke = f.broke || kind == errs.Unavailable && c.broke()
 	if kind == errs.StaleEpoch && f.v.w != nil {
 		f.v.lose(errs.New(errs.StaleEpoch, "write "+f.v.name, "a newer writer holds the volume"))
 	}
