@@ -15,6 +15,7 @@ import (
 type conn struct {
 	srv     *Server
 	nc      net.Conn
+	sock    *socket // over nc
 	in      input
 	out     batch // replies made on this goroutine, not yet written
 	current *request
@@ -27,8 +28,7 @@ type conn struct {
 	// writing is held during writes, so that frames of several goroutines do not
 	// mix; a peer that takes nothing ends it with the write's deadline.
 	writing  sync.Mutex
-	vec      net.Buffers // guarded by writing: what the write in progress has left
-	deadline time.Time   // guarded by writing
+	deadline time.Time // guarded by writing
 }
 
 // grant is what a token allows; its handle is its place in the list.
@@ -41,8 +41,8 @@ type grant struct {
 const maxGrants = 1024
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{srv: s, nc: nc, current: s.getRequest(), slots: make(chan struct{}, s.limits.ConnRequests)}
-	c.in = input{nc: nc, pool: &s.pool, idle: s.limits.Idle, received: time.Now()}
+	c := &conn{srv: s, nc: nc, sock: newSocket(nc), current: s.getRequest(), slots: make(chan struct{}, s.limits.ConnRequests)}
+	c.in = input{nc: nc, sock: c.sock, pool: &s.pool, idle: s.limits.Idle, received: time.Now()}
 	c.out = batch{pool: &s.pool, memory: s.memory}
 	return c
 }
@@ -135,12 +135,10 @@ func (c *conn) flush(b *batch) error {
 	}
 	var err error
 	if len(b.runs) == 0 {
-		_, err = c.nc.Write(b.slab.bytes[:b.used])
+		err = c.sock.Write(b.slab.bytes[:b.used])
 	} else {
 		b.cut()
-		c.vec = b.runs
-		_, err = c.vec.WriteTo(c.nc)
-		c.vec = nil
+		err = c.sock.Writev(b.runs)
 	}
 	if err != nil {
 		c.nc.Close()

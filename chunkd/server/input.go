@@ -35,6 +35,7 @@ var (
 // others.
 type input struct {
 	nc       net.Conn
+	sock     *socket // over nc
 	pool     *buffers
 	idle     time.Duration
 	stopping atomic.Bool
@@ -113,7 +114,7 @@ func (in *input) fill(end int) error {
 // read reads once, waits at most for limit, and takes the time of receipt.
 func (in *input) read(p []byte, limit time.Duration) (int, error) {
 	in.arm(limit)
-	n, err := in.nc.Read(p)
+	n, err := in.sock.Read(p)
 	in.received = time.Now()
 	return n, err
 }

@@ -18,6 +18,7 @@ const maxVec = 1024
 type osFile struct {
 	f      *os.File
 	conn   syscall.RawConn
+	cached cached
 	direct direct
 }
 
@@ -30,7 +31,14 @@ func newOSFile(f *os.File) (*osFile, error) {
 }
 
 // ReadAt implements File.
-func (o *osFile) ReadAt(p []byte, off int64) (int, error) { return o.f.ReadAt(p, off) }
+func (o *osFile) ReadAt(p []byte, off int64) (int, error) {
+	n := o.cached.readAt(o.conn, p, off)
+	if n == len(p) && n > 0 {
+		return n, nil
+	}
+	more, err := o.f.ReadAt(p[n:], off+int64(n))
+	return n + more, err
+}
 
 // WriteAt implements File.
 func (o *osFile) WriteAt(p []byte, off int64) (int, error) { return o.f.WriteAt(p, off) }
