@@ -11,8 +11,9 @@ import (
 
 // A record of the append log: head, stripe header, payload, zeros up to the
 // next LogStep. Records that were written and synced together are a batch; they
-// lie one after another, and a batch begins at a multiple of LogAlign, so that a
-// write never touches a page that holds synced bytes. Head, version 1, frozen:
+// lie one after another, and a batch begins at a multiple of the device's sector,
+// LogStep to LogAlign, so that a write never covers a sector that holds synced
+// bytes. Head, version 1, frozen:
 //
 //	 0  4  magic "SKL1"
 //	 4  1  version (1)    5  1  shard    6  2  zero
@@ -39,7 +40,8 @@ import (
 const (
 	// LogHeadLen is the length of a head in bytes.
 	LogHeadLen = 80
-	// LogStep is the alignment of a record, LogAlign that of a batch, in bytes.
+	// LogStep is the alignment of a record, LogAlign that of a log file's length and
+	// the most that a batch has, in bytes.
 	LogStep  = 512
 	LogAlign = 4096
 

@@ -7,7 +7,7 @@ import (
 	"strake/internal/vfs"
 )
 
-// gateFile is an open file behind a gate. Size, Fd and Close pass unguarded.
+// gateFile is an open file behind a gate. Size, Sector, Fd and Close pass unguarded.
 type gateFile struct {
 	vfs.File
 	gate  *gate
@@ -102,6 +102,7 @@ func (f *gateFile) PunchHole(off, n int64) error {
 type nowhere struct{ vfs.File }
 
 func (nowhere) Size() (int64, error)              { return 0, nil }
+func (nowhere) Sector() int64                     { return vfs.DirectAlign }
 func (nowhere) Fd() (uintptr, bool)               { return 0, false }
 func (nowhere) Close() error                      { return nil }
 func (nowhere) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }

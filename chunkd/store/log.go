@@ -42,6 +42,7 @@ type logFile struct {
 	name string
 	file vfs.File
 	size int64
+	step int64 // batches begin at its multiples: format.LogStep to LogAlign
 
 	// Guarded by appendLog.mu:
 	state logFileState
@@ -198,7 +199,7 @@ func (l *appendLog) batch(f *logFile, pos int64, records []*record) (int, error)
 		l.next++
 		end += r.length()
 	}
-	whole := l.laidOut(records[:n], (end-pos+format.LogAlign-1)&^(format.LogAlign-1))
+	whole := l.laidOut(records[:n], (end-pos+f.step-1)&^(f.step-1))
 	var err error
 	l.own.Turn(len(whole), func() { _, err = f.file.WriteDirect(whole, pos, !planted.Is(planted.AckBeforeFsync)) })
 	if err != nil {

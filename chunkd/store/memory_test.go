@@ -127,7 +127,7 @@ func TestLogBatchesCountWhatTheDeviceWrites(t *testing.T) {
 	ok(t, s.Append(unitOf(1, 5, 1, 0, 4096)))
 	synced(t, s, 1)
 	after := s.Counters()
-	if n := after.LogBytes - before.LogBytes; n != 2*format.LogAlign {
+	if n := after.LogBytes - before.LogBytes; n != layout.BlockSize+format.LogStep {
 		t.Errorf("%d bytes for one small append", n)
 	}
 	if n := after.Fsyncs - before.Fsyncs; n != 1 {

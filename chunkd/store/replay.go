@@ -140,6 +140,7 @@ func (l *appendLog) scan(freed format.LSN) ([]found, error) {
 		if f.size, err = f.file.Size(); err != nil {
 			return nil, err
 		}
+		f.step = f.file.Sector()
 		more, err := l.scanFile(f, freed)
 		if err != nil {
 			return nil, err
@@ -244,7 +245,7 @@ func (l *appendLog) makeFile(name string, size int64) (*logFile, error) {
 	if err := writeZeros(f, size); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &logFile{name: name, file: f, size: size}, nil
+	return &logFile{name: name, file: f, size: size, step: f.Sector()}, nil
 }
 
 // writeZeros fills a new file and syncs it, so that later writes find their

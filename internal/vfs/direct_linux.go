@@ -13,8 +13,9 @@ import (
 // direct is a file's second descriptor, one that passes the page cache by. It is
 // opened with the first direct write.
 type direct struct {
-	once sync.Once
-	file *osFile // nil: there is none; set by once
+	once   sync.Once
+	file   *osFile // nil: there is none; set by once, as is sector
+	sector int64
 }
 
 // of gives the descriptor of f's file; nil where the file system has none.
@@ -22,11 +23,34 @@ func (d *direct) of(f *os.File) *osFile {
 	d.once.Do(func() {
 		// By descriptor: the name may be another file's by now, or nobody's.
 		again, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR|unix.O_DIRECT, 0)
+		d.sector = DirectAlign
 		if err == nil {
 			d.file, _ = newOSFile(again)
+			d.sector = sectorOf(again)
 		}
 	})
 	return d.file
+}
+
+// sectorOf asks the kernel for the alignment of direct transfers, which is the
+// device's logical block where the file system adds nothing.
+func sectorOf(f *os.File) int64 {
+	var st unix.Statx_t
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
+	n := int64(st.Dio_offset_align)
+	if err != nil || st.Mask&unix.STATX_DIOALIGN == 0 || n <= 0 || n > DirectAlign || n&(n-1) != 0 {
+		return DirectAlign
+	}
+	return max(n, leastSector)
+}
+
+// leastSector is the least that Sector tells, in bytes.
+const leastSector = 512
+
+// Sector implements File.
+func (o *osFile) Sector() int64 {
+	o.direct.of(o.f)
+	return o.direct.sector
 }
 
 func (d *direct) close() error {
@@ -41,8 +65,8 @@ func (d *direct) close() error {
 // durable: one system call, and no copy. Where that can't be, it is a write, and
 // a fdatasync or the begin of one.
 func (o *osFile) WriteDirect(p []byte, off int64, durable bool) (int, error) {
-	if len(p) > 0 && alignedTo(p, off) {
-		if d := o.direct.of(o.f); d != nil {
+	if d := o.direct.of(o.f); d != nil && len(p) > 0 {
+		if alignedTo(p, off, o.direct.sector) {
 			n, err := d.writeDirect(p, off, durable)
 			if !errors.Is(err, unix.EINVAL) {
 				return n, err
@@ -60,8 +84,8 @@ func (o *osFile) WriteDirect(p []byte, off int64, durable bool) (int, error) {
 	return n, err
 }
 
-func alignedTo(p []byte, off int64) bool {
-	return (uintptr(unsafe.Pointer(unsafe.SliceData(p)))|uintptr(off)|uintptr(len(p)))%DirectAlign == 0
+func alignedTo(p []byte, off, sector int64) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(p)))%DirectAlign == 0 && (off|int64(len(p)))%sector == 0
 }
 
 func (o *osFile) writeDirect(p []byte, off int64, durable bool) (n int, err error) {

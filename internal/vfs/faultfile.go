@@ -96,6 +96,9 @@ func (f *faultFile) Size() (int64, error) {
 	return f.below.Size()
 }
 
+// Sector implements File. It is not counted.
+func (f *faultFile) Sector() int64 { return f.below.Sector() }
+
 // Fd implements File: there is none, else calls would bypass the counting.
 func (f *faultFile) Fd() (uintptr, bool) { return 0, false }
 

@@ -111,6 +111,9 @@ func (f *memFile) WriteDirect(p []byte, off int64, durable bool) (int, error) {
 	return n, err
 }
 
+// Sector implements File: writes are torn by these.
+func (f *memFile) Sector() int64 { return sectorSize }
+
 // Sync implements File.
 func (f *memFile) Sync() error {
 	return f.at("sync", func(c *content) error {

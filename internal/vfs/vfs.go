@@ -42,7 +42,8 @@ type FS interface {
 }
 
 // DirectAlign is what the memory, offset and length of a WriteDirect are aligned
-// to where it shall pass the page cache by, in bytes.
+// to where it shall pass the page cache by, in bytes. Some devices take less of the
+// latter two: see File.Sector.
 const DirectAlign = 4096
 
 // AlignedBytes gives n bytes of memory that begin at a multiple of DirectAlign.
@@ -82,6 +83,11 @@ type File interface {
 	// they are durable, with the length that they gave the file, when it returns
 	// without an error; after an error that must be taken for a failed Sync.
 	WriteDirect(p []byte, off int64, durable bool) (int, error)
+	// Sector is the alignment, in bytes, of offset and length that a WriteDirect
+	// needs to pass the page cache by: a power of two from 512 to DirectAlign. A
+	// write changes no byte of a sector that it does not cover, whatever happens
+	// meanwhile.
+	Sector() int64
 	// Sync makes the file's data and length durable (fdatasync is enough). After
 	// an error the file's un-synced content is unknown: the caller must stop.
 	Sync() error

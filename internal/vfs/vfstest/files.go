@@ -99,6 +99,28 @@ func testWriteDirect(t *testing.T, fsys vfs.FS) {
 	is(t, err, nil)
 }
 
+// testSector: what lies in the sectors beside a direct write stays.
+func testSector(t *testing.T, fsys vfs.FS) {
+	f := create(t, fsys, "a")
+	n := int(f.Sector())
+	if n < 512 || n > vfs.DirectAlign || n&(n-1) != 0 {
+		t.Fatalf("a sector of %d bytes", n)
+	}
+	write(t, f, strings.Repeat("x", 4*vfs.DirectAlign), 0)
+	ok(t, f.Sync())
+	model := bytes.Repeat([]byte("x"), 4*vfs.DirectAlign)
+	p := vfs.AlignedBytes(2 * vfs.DirectAlign)
+	for i := range p {
+		p[i] = 'd'
+	}
+	for _, c := range []struct{ at, n int }{{n, n}, {3 * n, 2*vfs.DirectAlign - n}, {4*vfs.DirectAlign - n, n}} {
+		_, err := f.WriteDirect(p[:c.n], int64(c.at), true)
+		ok(t, err)
+		copy(model[c.at:], p[:c.n])
+		equal(t, whole(t, f), model)
+	}
+}
+
 func testSync(t *testing.T, fsys vfs.FS) {
 	f := create(t, fsys, "a")
 	ok(t, f.Sync())

@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) vfs.FS) {
 		{"WriteAtFillsGapWithZeros", testWriteAt},
 		{"VectorsCrossBuffers", testVectors},
 		{"WriteDirectIsWriteAt", testWriteDirect},
+		{"SectorBoundsDirectWrite", testSector},
 		{"SyncKeepsContent", testSync},
 		{"TruncateZeroesWhatItAdds", testTruncate},
 		{"PunchHoleReadsAsZeros", testPunchHole},
