@@ -40,8 +40,12 @@ type VolumeInfo struct {
 	Undecided     string    `json:"undecided,omitempty"` // the servers and shards that block its recovery, and why
 	Losses        []Loss    `json:"accepted_losses,omitempty"`
 	RemovedAt     time.Time `json:"removed_at,omitzero"`
-	Snapshots     uint64    `json:"snapshots"`        // tags and automatic ones among them
-	SnapshotBytes uint64    `json:"snapshot_bytes"`   // what only snapshots need; Volume alone tells
+	Snapshots     uint64    `json:"snapshots"`       // tags and automatic ones among them
+	SnapshotBytes uint64    `json:"snapshot_bytes"`  // what only snapshots need; Volume alone tells
+	LiveBytes     uint64    `json:"live_bytes"`      // that the newest map root names, parity not counted
+	Inherited     uint64    `json:"inherited_bytes"` // of these, in segments of what the volume began as
+	GarbageBytes  uint64    `json:"garbage_bytes"`   // of the stored ones, about what cleaning would give back, snapshots' needs aside
+	Flattening    bool      `json:"flattening,omitempty"`
 	Origin        string    `json:"origin,omitempty"` // volume@snapshot that it began as and still needs
 }
 
@@ -177,10 +181,12 @@ func (c *Cell) RemoveVolume(ctx context.Context, name string, now bool) error {
 		return err
 	}
 	request := &pb.RemoveVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, Now: now}
-	_, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RemoveVolumeReply, error) {
-		return m.RemoveVolume(ctx, request)
+	return c.yielded(ctx, n, func() error {
+		_, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RemoveVolumeReply, error) {
+			return m.RemoveVolume(ctx, request)
+		})
+		return err
 	})
-	return err
 }
 
 // UndeleteVolume brings a removed volume back. Errors: ErrNotFound, ErrExists
@@ -211,6 +217,7 @@ func volumeInfo(v *pb.Volume) VolumeInfo {
 	for _, l := range v.Losses {
 		info.Losses = append(info.Losses, Loss{l.Epoch, l.Cut, l.By, time.Unix(int64(l.AtUnix), 0).UTC()})
 	}
+	info.LiveBytes, info.Inherited, info.GarbageBytes, info.Flattening = v.LiveBytes, v.InheritedBytes, v.GarbageBytes, v.Flattening
 	info.Snapshots, info.SnapshotBytes, info.Origin = v.Snapshots, v.SnapshotBytes, v.OriginName
 	if v.RemovedAtUnix != 0 {
 		info.RemovedAt = time.Unix(int64(v.RemovedAtUnix), 0).UTC()

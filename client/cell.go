@@ -54,6 +54,7 @@ type Config struct {
 	Tuning Tuning
 
 	transport transport.Transport // tests put another in
+	janitor   bool                // others take its leases without force
 }
 
 // Tuning makes rare things happen often; zero fields mean the defaults.
@@ -63,6 +64,9 @@ type Tuning struct {
 	// CloseHeaders is how many make one worth while when a volume is closed;
 	// default 512.
 	CloseHeaders int64
+	// CleanEvery is how often a writer looks whether its volume wants cleaning;
+	// default 5 s, negative: never.
+	CleanEvery time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -82,6 +86,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Tuning.CloseHeaders == 0 {
 		c.Tuning.CloseHeaders = closeHeaders
+	}
+	if c.Tuning.CleanEvery == 0 {
+		c.Tuning.CleanEvery = cleanEvery
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -21,6 +21,7 @@ const fetchTries = 4
 // allocates nothing.
 type fetcher struct {
 	v        *Volume
+	class    layout.Class
 	bufs     vec
 	op       read.Op
 	pieces   []read.Piece
@@ -51,8 +52,13 @@ var fetchers = sync.Pool{New: func() any { return &fetcher{wake: make(chan struc
 // ones: when all addresses change, all connections end, and no server is lost. They
 // end one after another, as they are used, hence more than one attempt.
 func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error {
+	return v.fetchAs(ctx, v.class, bufs, pieces)
+}
+
+// fetchAs is fetch in a class of its own.
+func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, pieces []readPiece) error {
 	f := fetchers.Get().(*fetcher)
-	f.v, f.bufs = v, bufs
+	f.v, f.class, f.bufs = v, class, bufs
 	watch := &v.cell.shards.watch
 	watch.add(f)
 	around, err := f.run(ctx, pieces, true)

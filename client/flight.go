@@ -8,6 +8,7 @@ import (
 	"strake/client/internal/transport"
 	"strake/client/internal/write"
 	"strake/internal/erasure/build"
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/frame"
 	"strake/proto/stripe"
@@ -25,6 +26,7 @@ type flight struct {
 	shards layout.Mask
 	parts  [][]byte  // the stripe's payload
 	hold   []*buffer // what it lies in
+	sums   []uint32  // of a relocation: the checksums that its blocks must have
 
 	units   *build.Units
 	encoded []byte      // the header, for the first participant
@@ -70,6 +72,7 @@ func (f *flight) send() {
 	units, err := f.w.v.cell.shards.builder.Build(h, f.parts)
 	must(err)
 	f.units = units
+	f.carried(h)
 	h.Shard, _ = f.shards.Nth(0)
 	f.encoded = h.AppendTo(f.encoded[:0])
 	n := f.shards.Count()
@@ -82,6 +85,17 @@ func (f *flight) send() {
 		shard, _ := shards.Nth(0)
 		shards = shards.Without(shard)
 		c.send(shard)
+	}
+}
+
+// carried compares a relocation's checksums with those that its blocks had where
+// they came from: bytes that changed in memory in between are not blessed anew.
+func (f *flight) carried(h *stripe.Header) {
+	for i, want := range f.sums {
+		shard, block := h.Shape.Locate(layout.BlockCount(i))
+		if got := h.UnitCRCs(shard)[block]; got != want {
+			must(errs.New(errs.Corrupt, "relocate", "block %d of stripe %d changed in memory: checksum %08x, it was %08x", i, h.Seq, got, want))
+		}
 	}
 }
 
@@ -123,6 +137,7 @@ func (f *flight) free() {
 	}
 	clear(f.parts)
 	f.w, f.core, f.s, f.units, f.parts, f.hold = nil, nil, nil, nil, f.parts[:0], f.hold[:0]
+	f.sums = f.sums[:0]
 	for _, c := range f.calls {
 		c.Payload = nil
 	}

@@ -61,11 +61,14 @@ type mapper struct {
 	over    error         // the map writer has ended or released
 
 	retiring retiring // of who holds one
+	counts   counts   // the same
+	flat     bool     // the map names nothing of the volume's ancestors any more
 }
 
 func newMapper(v *Volume, w *writer, r *pb.OpenVolumeReply) *mapper {
 	m := &mapper{v: v, w: w, one: make(chan struct{}, 1), kick: make(chan struct{}, 1), number: r.GetRoot().GetNumber(),
 		pages: map[write.WriteID]extent.PageWrite{}, retiring: newRetiring(r.Segments)}
+	m.counts.branch = r.GetVolume().GetOrigin() != 0
 	m.changed = sync.NewCond(&v.mu)
 	m.done.Go(m.run)
 	return m
@@ -176,6 +179,9 @@ func (m *mapper) dead() bool {
 }
 
 func (m *mapper) try(ctx context.Context) error {
+	if err := m.counts.take(ctx, m.v); err != nil {
+		return err
+	}
 	c, err := m.freeze(ctx)
 	if err != nil {
 		return err
@@ -309,7 +315,8 @@ func (m *mapper) stripeJob(kind write.Kind, s *write.Stripe, shards layout.Mask)
 func (m *mapper) record(ctx context.Context, c *extent.Checkpoint) error {
 	m.v.mu.Lock()
 	request := &pb.RecordRootRequest{Command: newCommand(), Volume: uint64(m.v.id), Epoch: uint64(m.w.lease.epoch),
-		Root: &pb.Root{Number: m.number + 1, Covers: uint64(c.Covers()), Page: c.Root()}}
+		Root: &pb.Root{Number: m.number + 1, Covers: uint64(c.Covers()), Page: c.Root(),
+			LiveBlocks: m.counts.live, OwnBlocks: m.counts.own, MapBlocks: m.counts.pages}, Flat: m.flat}
 	for _, s := range m.lists {
 		request.MapLists = append(request.MapLists, sealToPB(s))
 	}

@@ -87,11 +87,19 @@ func (c *Cell) openWriter(ctx context.Context, n layout.VolumeName, o OpenOption
 		return nil, err
 	}
 	defer c.leave(n.String())
-	l, granted, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Tenant: n.Tenant, Name: n.Volume, Force: o.Force})
+	return c.openLeased(ctx, &pb.AcquireLeaseRequest{Tenant: n.Tenant, Name: n.Volume, Force: o.Force}, 0)
+}
+
+// openLeased opens a volume for writing; class 0 is the volume's own.
+func (c *Cell) openLeased(ctx context.Context, request *pb.AcquireLeaseRequest, class layout.Class) (*Volume, error) {
+	l, granted, last, err := c.takeOver(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	v := c.newVolume(granted.Open.Volume)
+	if class != 0 {
+		v.class = class
+	}
 	if err := v.loadAll(ctx, granted.Open, last); err != nil {
 		l.giveUp(ctx, last)
 		return nil, err

@@ -17,6 +17,7 @@ type payload struct {
 	left  layout.BlockCount // blocks of data whose stripes are not flushed yet
 	done  bool              // the write is done: nobody waits for it any more
 	over  *Completion       // to be finished then
+	sums  []uint32          // of a relocation: the blocks' checksums, to be carried unchanged
 }
 
 // fail gives up what is not cut of a write. What is cut stays a part of the log.

@@ -113,7 +113,13 @@ func (v *Volume) readBlocks(ctx context.Context, buf []byte, first layout.BlockN
 func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layout.BlockNumber) error {
 	whole := layout.Range{Start: first, Count: layout.BlockCount(bufs.size() / layout.BlockSize)}
 	for try := 0; ; try++ {
-		if err := v.resolve(ctx, r, whole); err != nil {
+		err := v.resolve(ctx, r, whole)
+		if errs.KindOf(err) == errs.NotFound && try < relookups { // a page of a map that is no more
+			if err = v.Refresh(ctx); err == nil {
+				continue
+			}
+		}
+		if err != nil {
 			return err
 		}
 		for _, z := range r.zeros {
@@ -126,7 +132,7 @@ func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layou
 		if len(r.pieces) == 0 {
 			return nil
 		}
-		err := v.fetch(ctx, bufs, r.pieces)
+		err = v.fetch(ctx, bufs, r.pieces)
 		if errs.KindOf(err) != errs.NotFound || try == relookups {
 			return err
 		}

@@ -136,8 +136,8 @@ func (l lease) closeEpoch(ctx context.Context, request *pb.CloseEpochRequest) er
 	})
 }
 
-// Janitor recovers volumes whose writer is gone, for a chunk server that the
-// metadata leader asks to. Each recovery has a session of its own, so that it
+// Janitor recovers volumes whose writer is gone, and cleans those that nobody
+// writes, for a chunk server that the metadata leader asks to. Each recovery has a session of its own, so that it
 // never holds a lease longer than its work. Safe for concurrent use.
 type Janitor struct{ cfg Config }
 

@@ -41,7 +41,7 @@ func openSession(ctx context.Context, c *Cell) (*session, error) {
 func callOpenSession(ctx context.Context, c *Cell) (*pb.OpenSessionReply, error) {
 	command := newCommand()
 	return call(ctx, c, "open a session", func(ctx context.Context, m pb.MetaClient) (*pb.OpenSessionReply, error) {
-		return m.OpenSession(ctx, &pb.OpenSessionRequest{Command: command, Owner: c.cfg.Owner})
+		return m.OpenSession(ctx, &pb.OpenSessionRequest{Command: command, Owner: c.cfg.Owner, Janitor: c.cfg.janitor})
 	})
 }
 

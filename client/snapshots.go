@@ -217,25 +217,27 @@ func (c *Cell) RollbackVolume(ctx context.Context, snapshot string, force bool) 
 	}
 	volume := layout.VolumeName{Tenant: n.Tenant, Volume: n.Volume}
 	if force {
-		if err := c.shutOut(ctx, volume); err != nil {
+		if err := c.shutOut(ctx, volume, true); err != nil {
 			return VolumeInfo{}, SnapshotInfo{}, errs.Wrap(err, "%s", op)
 		}
 	}
 	request := &pb.RollbackVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Volume: n.Volume, Snapshot: n.Snapshot}
 	var r *pb.RollbackVolumeReply
 	err = c.recovered(ctx, []layout.VolumeName{volume}, func() (err error) {
-		r, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RollbackVolumeReply, error) {
-			return m.RollbackVolume(ctx, request)
+		return c.yielded(ctx, volume, func() (err error) {
+			r, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RollbackVolumeReply, error) {
+				return m.RollbackVolume(ctx, request)
+			})
+			return err
 		})
-		return err
 	})
 	return volumeInfo(r.GetVolume()), snapshotInfo(r.GetKept()), err
 }
 
-// shutOut takes a volume from whoever writes it, and leaves it recovered and
-// without a writer.
-func (c *Cell) shutOut(ctx context.Context, n layout.VolumeName) error {
-	l, _, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Tenant: n.Tenant, Name: n.Volume, Force: true})
+// shutOut takes a volume from whoever writes it, without force from a janitor alone,
+// and leaves it recovered and without a writer.
+func (c *Cell) shutOut(ctx context.Context, n layout.VolumeName, force bool) error {
+	l, _, last, err := c.takeOver(ctx, &pb.AcquireLeaseRequest{Tenant: n.Tenant, Name: n.Volume, Force: force})
 	if err != nil {
 		return err
 	}

@@ -11,13 +11,17 @@ type VolumeStats struct {
 	Writes        uint64 `json:"writes"`
 	WrittenBytes  uint64 `json:"written_bytes"`
 	Flushes       uint64 `json:"flushes"`
-	Moves         uint64 `json:"moves"` // stripes that were appended again elsewhere
+	Moves         uint64 `json:"moves"`           // stripes that were appended again elsewhere
+	AppendedBytes uint64 `json:"appended_bytes"`  // in data units, by writes and by cleaning: over WrittenBytes it is the write amplification
+	Relocated     uint64 `json:"relocated_bytes"` // of these, by cleaning
+	Cleaned       uint64 `json:"segments_cleaned"`
 	MapPages      uint64 `json:"map_pages_loaded"`
 	MapRoots      uint64 `json:"map_roots"`
 }
 
 type volumeStats struct {
-	reads, readBytes, degraded, hedged, writes, writtenBytes, flushes, moves, pages, roots atomic.Uint64
+	reads, readBytes, degraded, hedged, writes, writtenBytes, flushes, moves, pages, roots,
+	appendedBytes, relocatedBytes, cleaned atomic.Uint64
 }
 
 // Stats gives the handle's counters.
@@ -26,6 +30,7 @@ func (v *Volume) Stats() VolumeStats {
 	return VolumeStats{
 		Reads: s.reads.Load(), ReadBytes: s.readBytes.Load(), DegradedReads: s.degraded.Load(), HedgedReads: s.hedged.Load(),
 		Writes: s.writes.Load(), WrittenBytes: s.writtenBytes.Load(), Flushes: s.flushes.Load(), Moves: s.moves.Load(),
+		AppendedBytes: s.appendedBytes.Load(), Relocated: s.relocatedBytes.Load(), Cleaned: s.cleaned.Load(),
 		MapPages: s.pages.Load(), MapRoots: s.roots.Load(),
 	}
 }

@@ -96,12 +96,18 @@ func (v *Volume) serverDown(server layout.ServerID) { v.w.serverDown(server) }
 func (v *Volume) startWriter(l lease, last layout.Seq, r *pb.OpenVolumeReply) {
 	v.w = newWriter(v, l, last)
 	v.w.mapper = newMapper(v, v.w, r)
+	v.w.clean = newCleaner(v, v.w)
+	if !v.cell.cfg.janitor && v.cell.cfg.Tuning.CleanEvery > 0 {
+		v.w.clean.start()
+	}
 }
 
 // stop ends the handle's goroutines. Whoever still waits for a write or a flush
 // gets err.
 func (v *Volume) stop(err error) {
 	v.w.leaseLost(err)
+	v.w.die()
+	v.w.clean.stop()
 	v.w.stop()
 	v.w.mapper.stop()
 }
@@ -137,6 +143,7 @@ func (v *Volume) CloseContext(ctx context.Context) error {
 func (v *Volume) closeWriter(ctx context.Context) error {
 	defer v.cell.forget(v)
 	defer v.cell.waits.begin("close "+v.name, "what was written is made durable and its segments are sealed")()
+	v.w.clean.rest(ctx)
 	err := v.w.mapper.close(ctx)
 	if releaseErr := v.w.release(ctx); err == nil {
 		err = releaseErr

@@ -42,6 +42,7 @@ type writer struct {
 	actions  []write.Action
 
 	mapper *mapper
+	clean  *cleaner
 	jobs   jobQueue
 	calls  crew // to the metadata service
 	debts  debts
@@ -384,7 +385,12 @@ func (w *writer) act(a *write.Action) (j job, ok bool) {
 func (w *writer) cut(s *write.Stripe) {
 	w.stripes.push(s)
 	must(w.v.tree.Apply(s.Header))
-	w.v.overlay.applied(s)
+	w.v.stats.appendedBytes.Add(uint64(layout.BlockCount(s.Header.Blocks).Bytes()))
+	if s.Header.Flags&stripe.Relocation != 0 {
+		w.relocatedCut(s)
+	} else {
+		w.v.overlay.applied(s)
+	}
 	w.mapper.wake()
 }
 
@@ -402,6 +408,9 @@ func (w *writer) stripeJob(a *write.Action) job {
 		p := w.payloads[piece.Write]
 		f.parts = append(f.parts, p.data[piece.First*layout.BlockSize:][:piece.Blocks*layout.BlockSize])
 		f.hold = append(f.hold, p.buf.retain())
+		if p.sums != nil {
+			f.sums = append(f.sums, p.sums[piece.First:][:piece.Blocks]...)
+		}
 	}
 	return job{kind: a.Kind, flight: f}
 }

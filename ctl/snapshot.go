@@ -227,7 +227,8 @@ func (a *app) volumeClone() *cobra.Command {
 	return &cobra.Command{
 		Use: "clone VOLUME@NAME NEW", Short: "make a volume that begins as a snapshot", Args: exactArgs(2),
 		Long: `Make a volume that begins as a snapshot. It takes no space until it is written, and is
-writable at once. What it shares with the snapshot stays until the clone is removed.`,
+writable at once. What it shares with the snapshot stays until the clone is
+removed or flattened.`,
 		Example: "  strake snapshot create base@v1\n  strake volume clone base@v1 experiment",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withSnapshots(cmd.Context(), "clone", args[:1], func(ctx context.Context, cell *client.Cell) error {

@@ -46,7 +46,13 @@ func TestSnapshotsByHand(t *testing.T) {
 	do("volume clone v@one w", "a clone of v@one")
 	do("volume show w", "v@one")
 	do("snapshot show v@one", "w")
+	do("volume flatten w --detach", "w")
+	do("volume flatten w", "w needs no other volume")
+	do("volume show w", "live")
 	do("snapshot rollback v@one --yes", "v is what v@one is", "v@before-rollback-3")
+	if out := do("volume show v -o json", `"live_bytes": `); strings.Contains(out, `"stored_bytes": 0,`) {
+		t.Errorf("after the rollback: %s", out)
+	}
 	do("volume export v "+filepath.Join(dir, "back"), "exported")
 	same(t, filepath.Join(dir, "back"), one)
 	do("tag create v@t", "its digest is being computed")

@@ -8,7 +8,7 @@ var verbs = []string{
 	"status", "health", "cell ls", "server ls", "server drain", "server undrain", "server rm", "server calibrate",
 	"device replace", "rebuild status", "rebalance start", "rebalance status", "rebalance stop", "scrub start", "scrub status",
 	"volume create", "volume ls", "volume show", "volume resize", "volume rm", "volume undelete",
-	"volume import", "volume export", "volume clone",
+	"volume import", "volume export", "volume clone", "volume flatten",
 	"class ls", "class show", "class set", "class add", "class rm",
 	"reserve create", "reserve ls", "reserve show", "reserve renew", "reserve rm",
 	"top", "slo", "explain class",

@@ -17,7 +17,7 @@ import (
 func (a *app) volumeCommand() *cobra.Command {
 	return group("volume", "create, list, change and fill volumes",
 		a.volumeCreate(), a.volumeList(), a.volumeShow(), a.volumeResize(), a.volumeRemove(), a.volumeUndelete(),
-		a.volumeImport(), a.volumeExport(), a.volumeClone(), a.volumeRecover())
+		a.volumeImport(), a.volumeExport(), a.volumeClone(), a.volumeFlatten(), a.volumeRecover())
 }
 
 func (a *app) volumeCreate() *cobra.Command {
@@ -127,9 +127,9 @@ func volumeTable(w io.Writer, list []client.VolumeInfo, removed bool) {
 	var rows [][]string
 	for _, v := range list {
 		rows = append(rows, []string{v.Name, sizeText(uint64(v.Size)), fmt.Sprintf("%d+%d", v.K, v.M), v.Class,
-			v.State, sizeText(v.StoredBytes), v.Holder})
+			v.State, sizeText(v.LiveBytes), sizeText(v.StoredBytes), v.Holder})
 	}
-	table(w, []string{"NAME", "SIZE", "GEOMETRY", "CLASS", "STATE", "STORED", "WRITER"}, rows)
+	table(w, []string{"NAME", "SIZE", "GEOMETRY", "CLASS", "STATE", "LIVE", "STORED", "WRITER"}, rows)
 }
 
 func (a *app) volumeShow() *cobra.Command {
@@ -158,11 +158,38 @@ func volumePairs(w io.Writer, v client.VolumeInfo) {
 		{"class", v.Class}, {"state", v.State}, {"undecided", v.Undecided}, {"writer", v.Holder},
 		{"epoch", strconv.FormatUint(v.Epoch, 10)},
 		{"segments", fmt.Sprintf("%d, of these %d unsealed", v.Segments, v.Unsealed)},
+		{"live", liveText(v)},
 		{"stored", sizeText(v.StoredBytes) + " in sealed segments, parity included"},
-		{"snapshots", snapshotsText(v)}, {"clone of", v.Origin},
+		{"garbage", garbageText(v)},
+		{"snapshots", snapshotsText(v)}, {"clone of", originText(v)},
 		{"reserved", sizeText(v.ReservedBytes) + " by unsealed segments"},
 		{"map root", strconv.FormatUint(v.MapRoot, 10)},
 	})
+}
+
+// liveText tells what is live, as far as the map was written.
+func liveText(v client.VolumeInfo) string {
+	if v.MapRoot == 0 {
+		return "" // never counted
+	}
+	return sizeText(v.LiveBytes) + " of data as of the newest map root"
+}
+
+func garbageText(v client.VolumeInfo) string {
+	if v.MapRoot == 0 {
+		return ""
+	}
+	return sizeText(v.GarbageBytes) + " of what is stored, snapshots' needs aside"
+}
+
+func originText(v client.VolumeInfo) string {
+	switch {
+	case v.Origin == "":
+		return ""
+	case v.Flattening:
+		return fmt.Sprintf("%s, being flattened: %s to copy", v.Origin, sizeText(v.Inherited))
+	}
+	return fmt.Sprintf("%s, of which it shares %s", v.Origin, sizeText(v.Inherited))
 }
 
 // snapshotsText tells how many snapshots a volume has, and what only they need.

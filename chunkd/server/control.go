@@ -12,13 +12,16 @@ import (
 	"strake/proto/pb"
 )
 
-// Recoverer recovers and seals volumes whose writer is gone.
+// Recoverer recovers and seals volumes whose writer is gone, digests tags, and cleans.
 type Recoverer interface {
 	// RecoverVolume closes the volume's last epoch: cut is the last seq that
 	// stands, sealed counts the segments. undecided names what blocks it.
 	RecoverVolume(ctx context.Context, volume layout.VolumeID, reason string) (cut layout.Seq, sealed int, undecided string, err error)
 	// DigestTag computes a tag's content digest and has it recorded.
 	DigestTag(ctx context.Context, tag layout.SnapshotID) error
+	// CleanVolume cleans a volume that nobody writes: moved bytes were relocated,
+	// garbage ones are left.
+	CleanVolume(ctx context.Context, volume layout.VolumeID, reason string) (moved, garbage uint64, err error)
 }
 
 // Control is the control service of a server's devices.
@@ -140,6 +143,15 @@ func (c *Control) DigestTag(ctx context.Context, req *pb.DigestTagRequest) (*pb.
 		return nil, errs.New(errs.Unavailable, "digest tag", "this server has no janitor").WithHint("ask another chunk server")
 	}
 	return &pb.DigestTagReply{}, c.recoverer.DigestTag(ctx, layout.SnapshotID(req.Snapshot))
+}
+
+// CleanVolume implements pb.ChunkServer.
+func (c *Control) CleanVolume(ctx context.Context, req *pb.CleanVolumeRequest) (*pb.CleanVolumeReply, error) {
+	if c.recoverer == nil {
+		return nil, errs.New(errs.Unavailable, "clean volume", "this server has no janitor").WithHint("ask another chunk server")
+	}
+	moved, garbage, err := c.recoverer.CleanVolume(ctx, layout.VolumeID(req.Volume), req.Reason)
+	return &pb.CleanVolumeReply{MovedBytes: moved, GarbageBytes: garbage}, err
 }
 
 // with runs do with the device and the shard that a reference names.

@@ -194,13 +194,18 @@ func TestFinalizeAndStatNameEachShardsState(t *testing.T) {
 
 // recoverer records what it was asked.
 type recoverer struct {
-	volume layout.VolumeID
-	tag    layout.SnapshotID
+	volume, cleaned layout.VolumeID
+	tag             layout.SnapshotID
 }
 
 func (r *recoverer) DigestTag(_ context.Context, tag layout.SnapshotID) error {
 	r.tag = tag
 	return nil
+}
+
+func (r *recoverer) CleanVolume(_ context.Context, v layout.VolumeID, _ string) (moved, garbage uint64, err error) {
+	r.cleaned = v
+	return 5, 6, nil
 }
 
 func (r *recoverer) RecoverVolume(_ context.Context, v layout.VolumeID, reason string) (layout.Seq, int, string, error) {
@@ -225,6 +230,9 @@ func TestRecoverVolumeGoesToTheJanitor(t *testing.T) {
 	}
 	if _, err := cc.DigestTag(t.Context(), &pb.DigestTagRequest{Snapshot: 8}); err != nil || r.tag != 8 {
 		t.Errorf("got %v, tag %d", err, r.tag)
+	}
+	if got, err := cc.CleanVolume(t.Context(), &pb.CleanVolumeRequest{Volume: 9}); err != nil || r.cleaned != 9 || got.MovedBytes != 5 || got.GarbageBytes != 6 {
+		t.Errorf("got %v (%v), volume %d", got, err, r.cleaned)
 	}
 	_, err = cc.RecoverVolume(t.Context(), &pb.RecoverVolumeRequest{Volume: 7, Reason: "fail"})
 	if err := pb.FromStatus(err); !errors.Is(err, errs.LeaseHeld) {

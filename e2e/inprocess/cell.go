@@ -62,10 +62,15 @@ func (o Options) withDefaults() Options {
 		o.ShardLength = 4 << 20
 	}
 	if o.Timing == (server.Timing{}) {
-		o.Timing = server.Timing{SessionTTL: slow * 4 * time.Second, ServerSilence: slow * 3 * time.Second, ChunkCall: slow * 2 * time.Second,
-			Control: 50 * time.Millisecond, RecoverAfter: 200 * time.Millisecond, PurgeAfter: time.Hour, LimpingHold: time.Second}
+		o.Timing = quick()
 	}
 	return o
+}
+
+// quick are the times of a cell whose tests are not to wait.
+func quick() server.Timing {
+	return server.Timing{SessionTTL: slow * 4 * time.Second, ServerSilence: slow * 3 * time.Second, ChunkCall: slow * 2 * time.Second,
+		Control: 50 * time.Millisecond, RecoverAfter: 200 * time.Millisecond, PurgeAfter: time.Hour, LimpingHold: time.Second}
 }
 
 var quickRaft = replica.Timing{Heartbeat: slow * 500 * time.Millisecond, Commit: 5 * time.Millisecond, RPC: slow * 2 * time.Second, LogFile: 1 << 20}

@@ -15,7 +15,7 @@ import (
 func TestAFullCellRefusesWritesAndKeepsWhatItHas(t *testing.T) {
 	long(t)
 	const disk = 256 * mib
-	c := Start(t, Options{Chunkds: 2, DiskBytes: disk})
+	c := Start(t, Options{Chunkds: 2, DiskBytes: disk, Client: unattended}) // else cleaning makes room
 	cell := c.Dial()
 	create(t, cell, "v", 100*mib, 1, 1)
 	create(t, cell, "w", 100*mib, 1, 1)

@@ -20,12 +20,18 @@ type Limits struct {
 	Rebuild   int // rebuilds and repairs handed out and not done, in the cell
 	PerTarget int // of these, for one server
 	Digests   int // tags whose digest is computed at once
+	Cleans    int // volumes that janitors clean at once
+
+	CleanAfter time.Duration // how long a volume that holds garbage must lack a writer before a janitor cleans it
 }
 
 // most is how many tasks of a kind may be handed out and not done.
 func (l *Limits) most(k kind) int {
-	if k == kindRebuild {
+	switch k {
+	case kindRebuild:
 		return l.Rebuild
+	case kindClean:
+		return l.Cleans
 	}
 	return l.InFlight
 }
@@ -48,5 +54,7 @@ func DefaultLimits() Limits {
 		Rebuild:      1024,
 		PerTarget:    4,
 		Digests:      4,
+		Cleans:       4,
+		CleanAfter:   10 * time.Second,
 	}
 }

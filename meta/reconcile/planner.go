@@ -27,6 +27,7 @@ type Planner struct {
 	rebuilds rebuilds
 	targets  map[layout.ServerID]int // rebuilds handed out and not done, by server
 	balance  balancing
+	cleaning cleaning
 
 	// Where the next plan goes on in each listing.
 	allocatedAfter   layout.SegmentID
@@ -64,7 +65,8 @@ func New(limits Limits) *Planner {
 		gone:      newSightings[layout.DeviceID](),
 		rebuilds:  rebuilds{queued: make(map[layout.SegmentID]bool)},
 		targets:   make(map[layout.ServerID]int),
-		balance:   newBalancing()}
+		balance:   newBalancing(),
+		cleaning:  newCleaning()}
 }
 
 // Heard notes a server's sign of life.
@@ -95,6 +97,9 @@ func (p *Planner) Done(t Task, ok bool, now time.Duration) {
 		}
 	}
 	if ok {
+		if c, is := t.(Clean); is {
+			p.cleaning.ended[c.Volume] = true
+		}
 		delete(p.tries, k)
 		return
 	}
@@ -116,6 +121,7 @@ func (p *Planner) Plan(view *state.View, now time.Duration) []Task {
 	pl.frees()
 	pl.digests()
 	pl.deletes()
+	pl.cleans()
 	pl.purges()
 	p.forget(now)
 	return pl.tasks

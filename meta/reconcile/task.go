@@ -31,6 +31,7 @@ const (
 	kindFree
 	kindDigest
 	kindBalance
+	kindClean
 	kinds
 )
 
@@ -83,6 +84,13 @@ type Free struct{ Volume layout.VolumeID }
 type Digest struct {
 	Snapshot layout.SnapshotID
 	Server   layout.ServerID // whose janitor is asked; up by the state
+}
+
+// Clean wants a server's janitor to clean, or to flatten, a volume that nobody writes.
+type Clean struct {
+	Volume layout.VolumeID
+	Server layout.ServerID // whose janitor is asked; up by the state
+	Reason string
 }
 
 // GiveUp wants state.ChangeDevices with GiveUpDevice, for the life of the server
@@ -141,6 +149,7 @@ func (t Finalize) key() key      { return key{kindFinalize, uint64(t.Segment)} }
 func (t Purge) key() key         { return key{kindPurge, uint64(t.Volume)} }
 func (t Free) key() key          { return key{kindFree, uint64(t.Volume)} }
 func (t Digest) key() key        { return key{kindDigest, uint64(t.Snapshot)} }
+func (t Clean) key() key         { return key{kindClean, uint64(t.Volume)} }
 func (t GiveUp) key() key        { return key{kindGiveUp, uint64(t.Device)} }
 func (t EndRebalance) key() key  { return key{kindBalance, t.Began} }
 func (t Rebuild) key() key       { return key{kindRebuild, uint64(t.Segment)} }

@@ -18,6 +18,7 @@ type world struct {
 	now     time.Duration
 	id      state.CommandID
 	session layout.SessionID
+	cleaned []Clean
 }
 
 func newWorld(t testing.TB, limits Limits, servers int) *world {
@@ -101,6 +102,8 @@ func (w *world) do(t Task) {
 		w.rebuild(t)
 	case EndRebalance:
 		w.must(state.Rebalance{Began: t.Began, Why: t.Why})
+	case Clean:
+		w.cleaned = append(w.cleaned, t)
 	case Purge:
 		w.apply(state.PurgeVolume{Volume: t.Volume})
 	default:

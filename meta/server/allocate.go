@@ -27,8 +27,11 @@ func (s *Server) AllocateSegments(ctx context.Context, r *pb.AllocateSegmentsReq
 		return nil, err
 	}
 	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), urgent: r.GetUrgent(), failed: map[deviceID]error{}}
-	if job.urgent || cmd.Map {
+	switch {
+	case job.urgent || cmd.Map:
 		job.purpose = layout.ForNeed
+	case r.GetCleaning():
+		job.purpose = layout.ForUpkeep
 	}
 	defer s.creating.done(job)
 	var err error

@@ -30,7 +30,7 @@ type control struct {
 func newControl(t Timing) *control {
 	l := reconcile.DefaultLimits()
 	l.DownAfter, l.UpAfter = t.ServerSilence, t.ServerSilence*2/3
-	l.SessionTTL, l.PurgeAfter, l.RecoverAfter = t.SessionTTL, t.PurgeAfter, t.RecoverAfter
+	l.SessionTTL, l.PurgeAfter, l.RecoverAfter, l.CleanAfter = t.SessionTTL, t.PurgeAfter, t.RecoverAfter, t.CleanAfter
 	l.RebuildAfter = t.RebuildAfter
 	l.CreateWithin = max(t.ChunkCall*(allocateTries+1), l.CreateWithin)
 	limps := limping.DefaultLimits()

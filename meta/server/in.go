@@ -70,7 +70,8 @@ func sealsIn(seals []*pb.Seal) ([]state.Seal, error) {
 }
 
 func rootIn(r *pb.Root) state.Root {
-	return state.Root{Number: layout.RootNumber(r.GetNumber()), Covers: layout.Seq(r.GetCovers()), Page: r.GetPage()}
+	return state.Root{Number: layout.RootNumber(r.GetNumber()), Covers: layout.Seq(r.GetCovers()), Page: r.GetPage(),
+		Live: r.GetLiveBlocks(), Own: r.GetOwnBlocks(), Pages: r.GetMapBlocks()}
 }
 
 // stateIn reads a device's state; empty means up.

@@ -13,7 +13,7 @@ import (
 
 // OpenSession implements pb.MetaServer.
 func (s *Server) OpenSession(ctx context.Context, r *pb.OpenSessionRequest) (*pb.OpenSessionReply, error) {
-	result, err := s.propose(ctx, state.OpenSession{ID: state.CommandID(r.GetCommand()), Owner: r.GetOwner()})
+	result, err := s.propose(ctx, state.OpenSession{ID: state.CommandID(r.GetCommand()), Owner: r.GetOwner(), Janitor: r.GetJanitor()})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ type figures struct {
 	s                                                    *Server
 	applied, leading, volumes, segments, servers         *prometheus.Desc
 	reserved, served, capacity, reservations, reservable *prometheus.Desc
+	space, cleaned                                       *prometheus.Desc
 }
 
 // Figures gives the server's metrics.
@@ -31,13 +32,16 @@ func (s *Server) Figures() prometheus.Collector {
 		served:       desc("reservation_class_served_per_second", "What the class of a reservation gets in the whole cell.", "class", "unit"),
 		capacity:     desc("capacity_per_second", "What the cell was measured to do, less one server.", "unit"),
 		reservations: desc("reserved_per_second", "What all reservations hold.", "unit"),
-		reservable:   desc("devices_unmeasured", "Devices that were never measured and count for nothing in admissions."),
+		space: desc("volume_bytes", "Of all volumes: live data as of their newest map roots (parity not counted), what their sealed segments store, and garbage in these. "+
+			"stored over live is the space amplification.", "what"),
+		cleaned:    desc("janitor_relocated_bytes", "Live data that janitors relocated while they cleaned, since this server started."),
+		reservable: desc("devices_unmeasured", "Devices that were never measured and count for nothing in admissions."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.applied, f.leading, f.volumes, f.segments, f.servers, f.reserved, f.served, f.capacity, f.reservations, f.reservable} {
+	for _, d := range []*prometheus.Desc{f.applied, f.leading, f.volumes, f.segments, f.servers, f.reserved, f.served, f.capacity, f.reservations, f.reservable, f.space, f.cleaned} {
 		ch <- d
 	}
 }
@@ -72,6 +76,11 @@ func (f *figures) leader(view *state.View, gauge func(d *prometheus.Desc, v floa
 	both(f.capacity, capacity)
 	both(f.reservations, view.Reserved())
 	gauge(f.reservable, float64(unmeasured))
+	live, stored, garbage := view.Space()
+	gauge(f.space, float64(live), "live")
+	gauge(f.space, float64(stored), "stored")
+	gauge(f.space, float64(garbage), "garbage")
+	gauge(f.cleaned, float64(f.s.cleaned.Load()))
 	told := map[layout.Class]bool{}
 	for _, r := range view.Reservations() {
 		class, _ := view.ClassByNumber(r.Class)

@@ -33,7 +33,9 @@ func volumeOut(view *state.View, v *state.Volume) *pb.Volume {
 	out := &pb.Volume{
 		Id: uint64(v.ID), Tenant: v.Tenant, Name: v.Name, SizeBytes: v.SizeBytes, Geometry: geometryOut(v.Geometry),
 		Class: uint32(v.Class), Epoch: uint64(v.Epoch), HolderSession: uint64(v.Holder),
-		Segments: v.Segments, StoredBytes: v.StoredBytes, ReservedBytes: v.ReservedBytes,
+		Segments: v.Segments, StoredBytes: view.StoredByFamily(v), ReservedBytes: v.ReservedBytes,
+		LiveBytes: v.Root.Live * layout.BlockSize, InheritedBytes: (v.Root.Live - min(v.Root.Live, v.Root.Own)) * layout.BlockSize,
+		GarbageBytes: v.Garbage(), FrozenSeq: uint64(view.FrozenSeq(v.ID)), Flattening: v.Flattening,
 		RootNumber: uint64(v.Root.Number), Covers: uint64(v.Root.Covers), Unsealed: v.Unsealed,
 		State: volumeState(v), Undecided: v.Undecided, RemovedAtUnix: v.RemovedAtUnix,
 		Snapshots: uint64(view.CountSnapshots(v.FamilyID())), Origin: uint64(v.Origin),
@@ -41,9 +43,6 @@ func volumeOut(view *state.View, v *state.Volume) *pb.Volume {
 	if origin, ok := view.SnapshotByID(v.Origin); ok {
 		of, _ := view.Volume(origin.Volume)
 		out.OriginName = layout.VolumeName{Tenant: of.Tenant, Volume: of.Name, Snapshot: origin.Name}.String()
-	}
-	if c, ok := view.ClassByNumber(v.Class); ok {
-		out.ClassName = c.Name
 	}
 	if c, ok := view.ClassByNumber(v.Class); ok {
 		out.ClassName = c.Name
@@ -134,7 +133,7 @@ func (s *Server) openOut(view *state.View, o *state.OpenVolume) *pb.OpenVolumeRe
 }
 
 func rootOut(r *state.Root) *pb.Root {
-	return &pb.Root{Number: uint64(r.Number), Covers: uint64(r.Covers), Page: r.Page}
+	return &pb.Root{Number: uint64(r.Number), Covers: uint64(r.Covers), Page: r.Page, LiveBlocks: r.Live, OwnBlocks: r.Own, MapBlocks: r.Pages}
 }
 
 func deviceOut(d *state.Device) *pb.Device {

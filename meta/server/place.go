@@ -26,6 +26,9 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 	s := a.server
 	placer := placement.New(placement.Of(view, s.alive.up, s.figures))
 	req := placement.Request{Geometry: v.Geometry, Purpose: a.purpose}
+	if a.purpose == layout.ForUpkeep {
+		req.Purpose = layout.ForData // not from the reserve where there is other room
+	}
 	for _, id := range a.avoid {
 		req.AvoidServers = append(req.AvoidServers, serverID(id))
 	}
@@ -40,6 +43,9 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 			req.ShardLength = max(a.cmd.ShardLength, layout.BlockSize) // what is needed, and no more
 		}
 		devices, geometry, err := placer.PlaceShorter(&req, a.cmd.ShardLength, source)
+		if a.purpose == layout.ForUpkeep && (errs.KindOf(err) == errs.NoSpace || err == nil && geometry.K < v.Geometry.K) {
+			devices, geometry, err = a.fromReserve(placer, &req, source)
+		}
 		if err != nil {
 			if len(list) > 0 {
 				break // fewer than asked for are better than none
@@ -49,6 +55,28 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 		list = append(list, state.PlacedSegment{Geometry: geometry, ShardLength: req.ShardLength, Devices: devices})
 	}
 	return list, nil
+}
+
+// fromReserve places a segment for relocated blocks where there is no room for it:
+// as short as segments are, since what it takes of the reserve comes back only when
+// the blocks' old segments go.
+func (a *allocation) fromReserve(placer *placement.Placer, req *placement.Request, source placement.Source) ([]deviceID, layout.Geometry, error) {
+	req.Purpose, req.ShardLength = a.purpose, max(a.cmd.ShardLength, layout.FirstShardLength)
+	return placer.PlaceShorter(req, a.cmd.ShardLength, source)
+}
+
+// pressedShare is the part of the cell's space that, once it is all that is free,
+// makes cleaning urgent; the reserve is a part of it.
+const pressedShare = 6 // a sixth
+
+// pressed tells whether the cell's space is short.
+func (s *Server) pressed(view *state.View) bool {
+	var total, free uint64
+	cluster := placement.Of(view, s.alive.up, s.figures)
+	for i := range cluster.Devices {
+		total, free = total+cluster.Devices[i].Total, free+cluster.Devices[i].Free()
+	}
+	return free < total/pressedShare
 }
 
 // figures gives a device's newest figures to placement.

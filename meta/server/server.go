@@ -56,6 +56,7 @@ type Server struct {
 	journal  *journal
 	qos      *shares
 	blocked  *blockedWriters
+	cleaned  atomic.Uint64 // bytes that janitors relocated since this server leads or led
 	made     *made
 	creating creating
 	kick     chan struct{} // a place for one: something happened that a controller may act on

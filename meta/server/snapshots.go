@@ -133,6 +133,16 @@ func (s *Server) CloseSnapshot(ctx context.Context, r *pb.CloseSnapshotRequest) 
 	return &pb.CloseSnapshotReply{}, s.do(ctx, state.UnpinSnapshot{Session: sessionID(r.GetSession()), Snapshot: layout.SnapshotID(r.GetSnapshot())})
 }
 
+// FlattenVolume implements pb.MetaServer.
+func (s *Server) FlattenVolume(ctx context.Context, r *pb.FlattenVolumeRequest) (*pb.FlattenVolumeReply, error) {
+	result, err := s.propose(ctx, state.FlattenVolume{Volume: refIn(r.GetTenant(), r.GetName(), 0), Stop: r.GetStop()})
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.volume(result.Volume)
+	return &pb.FlattenVolumeReply{Volume: v}, err
+}
+
 // CloneVolume implements pb.MetaServer.
 func (s *Server) CloneVolume(ctx context.Context, r *pb.CloneVolumeRequest) (*pb.CloneVolumeReply, error) {
 	result, err := s.propose(ctx, state.CloneVolume{ID: state.CommandID(r.GetCommand()), Volume: refIn(r.GetTenant(), r.GetVolume(), 0),

@@ -17,6 +17,9 @@ import (
 // of all of its stripes.
 const digestTimeout = time.Hour
 
+// cleanTimeout bounds the cleaning of one volume by a janitor; the next goes on.
+const cleanTimeout = time.Hour
+
 // maxDeviceUpdates bounds the devices of one record of figures.
 const maxDeviceUpdates = 256
 
@@ -58,7 +61,11 @@ func (s *Server) runControllers(ctx context.Context) {
 // one place where a task's error is reported.
 func (s *Server) runTask(ctx context.Context, task reconcile.Task) {
 	err := s.carryOut(ctx, task)
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errs.KindOf(err) == errs.Busy:
+		s.log.Info("task put off", "task", taskName(task), "reason", err)
+	default:
 		s.log.Warn("task failed", "task", taskName(task), "err", err)
 	}
 	s.control.done(task, err == nil)
@@ -89,6 +96,8 @@ func (s *Server) carryOut(ctx context.Context, task reconcile.Task) error {
 		return s.do(ctx, state.Rebalance{Began: t.Began, Why: t.Why})
 	case reconcile.Digest:
 		return s.digest(ctx, t)
+	case reconcile.Clean:
+		return s.clean(ctx, t)
 	case reconcile.Free:
 		return s.do(ctx, state.FreeSegments{Volume: t.Volume})
 	case reconcile.Purge:
@@ -140,6 +149,27 @@ func (s *Server) digest(ctx context.Context, t reconcile.Digest) error {
 	defer cancel()
 	_, err = c.DigestTag(ctx, &pb.DigestTagRequest{Snapshot: uint64(t.Snapshot)})
 	return errs.Wrap(pb.FromStatus(err), "compute the digest of tag %d through chunk server %d", t.Snapshot, t.Server)
+}
+
+// clean has a janitor clean a volume and waits for it. Somebody who opened the volume
+// meanwhile cleans it himself.
+func (s *Server) clean(ctx context.Context, t reconcile.Clean) error {
+	c, err := s.chunk(s.machine.View(), t.Server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
+	defer cancel()
+	r, err := c.CleanVolume(ctx, &pb.CleanVolumeRequest{Volume: uint64(t.Volume), Reason: t.Reason})
+	err = pb.FromStatus(err)
+	switch errs.KindOf(err) {
+	case errs.LeaseHeld, errs.LeaseLost, errs.StaleEpoch, errs.NotFound:
+		return errs.New(errs.Busy, "", "volume %d was opened: %v", t.Volume, err)
+	case errs.OK:
+		s.cleaned.Add(r.GetMovedBytes())
+		s.log.Info("volume cleaned", "volume", t.Volume, "moved", r.GetMovedBytes(), "garbage", r.GetGarbageBytes(), "server", t.Server)
+	}
+	return errs.Wrap(err, "clean volume %d through chunk server %d", t.Volume, t.Server)
 }
 
 // delete deletes a segment's shards, then takes it out of the state.
@@ -269,6 +299,8 @@ func taskName(t reconcile.Task) string {
 		return "digest tag"
 	case reconcile.Free:
 		return "free segments"
+	case reconcile.Clean:
+		return "clean volume"
 	}
 	return "purge"
 }

@@ -29,6 +29,7 @@ type Timing struct {
 	ChunkCall     time.Duration // 2 s: for one call to a chunk server
 	RecoverCall   time.Duration // 60 s: for the recovery of one volume by a janitor
 	RecoverAfter  time.Duration // 2 s: how long a volume may lack a writer before a janitor recovers it
+	CleanAfter    time.Duration // 10 s: how long a volume that holds garbage must lack a writer before a janitor cleans it
 	RebuildAfter  time.Duration // 10 min: how long a server or device may be gone before its shards are made again
 	RebuildCall   time.Duration // 30 min: for the rebuild of one shard
 	PurgeAfter    time.Duration // 24 h: how long a removed volume can be brought back
@@ -47,6 +48,7 @@ func (t Timing) withDefaults() Timing {
 	or(&t.ChunkCall, 2*time.Second)
 	or(&t.RecoverCall, time.Minute)
 	or(&t.RecoverAfter, 2*time.Second)
+	or(&t.CleanAfter, 10*time.Second)
 	or(&t.RebuildAfter, 10*time.Minute)
 	or(&t.RebuildCall, 30*time.Minute)
 	or(&t.PurgeAfter, 24*time.Hour)

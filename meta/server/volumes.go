@@ -53,7 +53,10 @@ func (s *Server) GetVolume(ctx context.Context, r *pb.GetVolumeRequest) (*pb.Get
 		return nil, err
 	}
 	out := volumeOut(view, &v)
-	out.SnapshotBytes = view.HeldBySnapshots(v.FamilyID())
+	out.Pressed = s.pressed(view)
+	if r.GetId() == 0 { // it reads all retired segments; programs ask by id
+		out.SnapshotBytes = view.HeldBySnapshots(v.FamilyID())
+	}
 	return &pb.GetVolumeReply{Volume: out}, nil
 }
 

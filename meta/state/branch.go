@@ -31,6 +31,7 @@ func (t *tables) branch(f *Frozen, epoch layout.Epoch) *Volume {
 	t.last.Volume++
 	v := &Volume{ID: t.last.Volume, SizeBytes: f.SizeBytes, Geometry: parent.Geometry, Class: parent.Class,
 		Epoch: epoch, Closed: true, LastSeq: f.Seq, Root: f.Root, Cuts: f.Cuts, Origin: f.ID}
+	v.Root.Own, v.Root.Pages = 0, 0 // all of it is its ancestors'
 	if f.Seq > 0 {
 		v.addCut(Cut{Before: epoch + 1, Seq: f.Seq})
 	}

@@ -137,6 +137,8 @@ func decodeFrozen(typ Type, b []byte) (Command, error) {
 		return decodeAs[FreeSegments](b)
 	case TypeRebalance:
 		return decodeAs[Rebalance](b)
+	case TypeFlattenVolume:
+		return decodeAs[FlattenVolume](b)
 	}
 	return nil, errs.New(errs.Version, "decode command", "unknown command type %d", typ).
 		WithHint("start a newer program on this server")

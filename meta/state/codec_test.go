@@ -68,6 +68,7 @@ func samples() []Command {
 		MarkTagReady{ID: 1, Snapshot: 4, Digest: bytes.Repeat([]byte{5}, DigestBytes), Blocks: 6},
 		FreeSegments{ID: 1, Volume: 3},
 		Rebalance{ID: 1, On: true, Began: 5, Why: "even"},
+		FlattenVolume{ID: 1, Volume: ref, Stop: true},
 	}
 }
 
@@ -86,8 +87,8 @@ func TestEveryCommandRoundTrips(t *testing.T) {
 		}
 		seen[want.Type()] = true
 	}
-	if len(seen) != int(TypeRebalance) {
-		t.Errorf("%d types have samples, there are %d", len(seen), TypeRebalance)
+	if len(seen) != int(TypeFlattenVolume) {
+		t.Errorf("%d types have samples, there are %d", len(seen), TypeFlattenVolume)
 	}
 }
 

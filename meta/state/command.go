@@ -51,6 +51,7 @@ const (
 	TypeMarkTagReady     Type = 42
 	TypeFreeSegments     Type = 43
 	TypeRebalance        Type = 44
+	TypeFlattenVolume    Type = 45
 )
 
 // Command is one of the command structs below, by value.

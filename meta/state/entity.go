@@ -87,6 +87,12 @@ type Root struct {
 	Number layout.RootNumber `cbor:"1,keyasint"`
 	Covers layout.Seq        `cbor:"2,keyasint,omitempty"`
 	Page   []byte            `cbor:"3,keyasint,omitempty"` // opaque, at most MaxRootPage bytes
+	// What the writer counted, for people and for who plans cleaning: blocks that
+	// the map names, of these those in the volume's own segments, and blocks of its
+	// own map segments that are pages.
+	Live  uint64 `cbor:"4,keyasint,omitempty"`
+	Own   uint64 `cbor:"5,keyasint,omitempty"`
+	Pages uint64 `cbor:"6,keyasint,omitempty"`
 }
 
 // Cut says that of epochs older than Before, replay takes stripes up to Seq only.
@@ -135,6 +141,8 @@ type Volume struct {
 	Freeing   bool             `cbor:"21,keyasint,omitempty"`
 	FreeAgain bool             `cbor:"22,keyasint,omitempty"`
 	FreeAfter layout.SegmentID `cbor:"23,keyasint,omitempty"`
+	// Flattening: somebody wants it to name nothing of its origin any more.
+	Flattening bool `cbor:"24,keyasint,omitempty"`
 
 	Segments      uint64 `cbor:"-"` // that hold or may hold data: not given back, not deleted
 	Unsealed      uint64 `cbor:"-"` // of these, allocated or open

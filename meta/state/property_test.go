@@ -57,7 +57,7 @@ func TestInvariantsHoldAfterEachCommand(t *testing.T) {
 			}
 		})
 	}
-	for typ := TypeFormCell; typ <= TypeRebalance; typ++ {
+	for typ := TypeFormCell; typ <= TypeFlattenVolume; typ++ {
 		switch typ {
 		case TypeCloseSession, TypeRemoveServer, TypeRestoreCell, TypeRecordMember, TypeRebalance:
 			continue // not drawn

@@ -151,6 +151,9 @@ func (g *commander) freeze(v *View, vol Volume) Command {
 	case 4, 5, 6:
 		return RemoveSnapshot{ID: g.id, Volume: ref, Name: name}
 	case 7:
+		if g.rnd.Intn(3) == 0 {
+			return FlattenVolume{ID: g.id, Volume: ref, Stop: g.rnd.Intn(4) == 0}
+		}
 		return CloneVolume{ID: g.id, Volume: ref, Snapshot: name, Name: fmt.Sprintf("v%d", g.rnd.Intn(6))}
 	case 8:
 		return RollbackVolume{ID: g.id, Volume: ref, Snapshot: name}

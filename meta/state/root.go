@@ -58,7 +58,7 @@ func (c RecordRoot) apply(t *tables, r *Result) error {
 	r.Segments = c.retiredOf(t)
 	t.forgetReplayed(v)
 	if c.Flat && v.Origin != 0 && v.Flat == 0 {
-		v.Flat = v.Root.Number
+		v.Flat, v.Flattening = v.Root.Number, false
 		r.emit(VolumeFlattened{v.ID})
 	}
 	t.putVolume(v)

@@ -1018,6 +1018,110 @@ func (*DigestTagReply) Descriptor() ([]byte, []int) {
 	return file_chunk_proto_rawDescGZIP(), []int{17}
 }
 
+type CleanVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        uint64                 `protobuf:"varint,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CleanVolumeRequest) Reset() {
+	*x = CleanVolumeRequest{}
+	mi := &file_chunk_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CleanVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CleanVolumeRequest) ProtoMessage() {}
+
+func (x *CleanVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CleanVolumeRequest.ProtoReflect.Descriptor instead.
+func (*CleanVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *CleanVolumeRequest) GetVolume() uint64 {
+	if x != nil {
+		return x.Volume
+	}
+	return 0
+}
+
+func (x *CleanVolumeRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type CleanVolumeReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MovedBytes    uint64                 `protobuf:"varint,1,opt,name=moved_bytes,json=movedBytes,proto3" json:"moved_bytes,omitempty"`
+	GarbageBytes  uint64                 `protobuf:"varint,2,opt,name=garbage_bytes,json=garbageBytes,proto3" json:"garbage_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CleanVolumeReply) Reset() {
+	*x = CleanVolumeReply{}
+	mi := &file_chunk_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CleanVolumeReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CleanVolumeReply) ProtoMessage() {}
+
+func (x *CleanVolumeReply) ProtoReflect() protoreflect.Message {
+	mi := &file_chunk_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CleanVolumeReply.ProtoReflect.Descriptor instead.
+func (*CleanVolumeReply) Descriptor() ([]byte, []int) {
+	return file_chunk_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CleanVolumeReply) GetMovedBytes() uint64 {
+	if x != nil {
+		return x.MovedBytes
+	}
+	return 0
+}
+
+func (x *CleanVolumeReply) GetGarbageBytes() uint64 {
+	if x != nil {
+		return x.GarbageBytes
+	}
+	return 0
+}
+
 type RecoverVolumeReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cut           uint64                 `protobuf:"varint,1,opt,name=cut,proto3" json:"cut,omitempty"`
@@ -1029,7 +1133,7 @@ type RecoverVolumeReply struct {
 
 func (x *RecoverVolumeReply) Reset() {
 	*x = RecoverVolumeReply{}
-	mi := &file_chunk_proto_msgTypes[18]
+	mi := &file_chunk_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1145,7 @@ func (x *RecoverVolumeReply) String() string {
 func (*RecoverVolumeReply) ProtoMessage() {}
 
 func (x *RecoverVolumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[18]
+	mi := &file_chunk_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1158,7 @@ func (x *RecoverVolumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverVolumeReply.ProtoReflect.Descriptor instead.
 func (*RecoverVolumeReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{18}
+	return file_chunk_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecoverVolumeReply) GetCut() uint64 {
@@ -1086,7 +1190,7 @@ type ChunkStatusRequest struct {
 
 func (x *ChunkStatusRequest) Reset() {
 	*x = ChunkStatusRequest{}
-	mi := &file_chunk_proto_msgTypes[19]
+	mi := &file_chunk_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1202,7 @@ func (x *ChunkStatusRequest) String() string {
 func (*ChunkStatusRequest) ProtoMessage() {}
 
 func (x *ChunkStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[19]
+	mi := &file_chunk_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1215,7 @@ func (x *ChunkStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkStatusRequest.ProtoReflect.Descriptor instead.
 func (*ChunkStatusRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{19}
+	return file_chunk_proto_rawDescGZIP(), []int{21}
 }
 
 type ChunkStatusReply struct {
@@ -1132,7 +1236,7 @@ type ChunkStatusReply struct {
 
 func (x *ChunkStatusReply) Reset() {
 	*x = ChunkStatusReply{}
-	mi := &file_chunk_proto_msgTypes[20]
+	mi := &file_chunk_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1248,7 @@ func (x *ChunkStatusReply) String() string {
 func (*ChunkStatusReply) ProtoMessage() {}
 
 func (x *ChunkStatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[20]
+	mi := &file_chunk_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1261,7 @@ func (x *ChunkStatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkStatusReply.ProtoReflect.Descriptor instead.
 func (*ChunkStatusReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{20}
+	return file_chunk_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ChunkStatusReply) GetServer() uint64 {
@@ -1262,7 +1366,7 @@ type ClassStatus struct {
 
 func (x *ClassStatus) Reset() {
 	*x = ClassStatus{}
-	mi := &file_chunk_proto_msgTypes[21]
+	mi := &file_chunk_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1378,7 @@ func (x *ClassStatus) String() string {
 func (*ClassStatus) ProtoMessage() {}
 
 func (x *ClassStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[21]
+	mi := &file_chunk_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1391,7 @@ func (x *ClassStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassStatus.ProtoReflect.Descriptor instead.
 func (*ClassStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{21}
+	return file_chunk_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ClassStatus) GetDevice() uint64 {
@@ -1464,7 +1568,7 @@ type VolumeStatus struct {
 
 func (x *VolumeStatus) Reset() {
 	*x = VolumeStatus{}
-	mi := &file_chunk_proto_msgTypes[22]
+	mi := &file_chunk_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1580,7 @@ func (x *VolumeStatus) String() string {
 func (*VolumeStatus) ProtoMessage() {}
 
 func (x *VolumeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[22]
+	mi := &file_chunk_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1593,7 @@ func (x *VolumeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeStatus.ProtoReflect.Descriptor instead.
 func (*VolumeStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{22}
+	return file_chunk_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *VolumeStatus) GetVolume() uint64 {
@@ -1544,7 +1648,7 @@ type SloStatus struct {
 
 func (x *SloStatus) Reset() {
 	*x = SloStatus{}
-	mi := &file_chunk_proto_msgTypes[23]
+	mi := &file_chunk_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1660,7 @@ func (x *SloStatus) String() string {
 func (*SloStatus) ProtoMessage() {}
 
 func (x *SloStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[23]
+	mi := &file_chunk_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1673,7 @@ func (x *SloStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SloStatus.ProtoReflect.Descriptor instead.
 func (*SloStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{23}
+	return file_chunk_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SloStatus) GetClass() uint32 {
@@ -1643,7 +1747,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_chunk_proto_msgTypes[24]
+	mi := &file_chunk_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1759,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[24]
+	mi := &file_chunk_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1772,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{24}
+	return file_chunk_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeviceStatus) GetDevice() uint64 {
@@ -1778,7 +1882,7 @@ type RebuildShardsRequest struct {
 
 func (x *RebuildShardsRequest) Reset() {
 	*x = RebuildShardsRequest{}
-	mi := &file_chunk_proto_msgTypes[25]
+	mi := &file_chunk_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1790,7 +1894,7 @@ func (x *RebuildShardsRequest) String() string {
 func (*RebuildShardsRequest) ProtoMessage() {}
 
 func (x *RebuildShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[25]
+	mi := &file_chunk_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1803,7 +1907,7 @@ func (x *RebuildShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShardsRequest.ProtoReflect.Descriptor instead.
 func (*RebuildShardsRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{25}
+	return file_chunk_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RebuildShardsRequest) GetShards() []*RebuildShard {
@@ -1826,7 +1930,7 @@ type RebuildShard struct {
 
 func (x *RebuildShard) Reset() {
 	*x = RebuildShard{}
-	mi := &file_chunk_proto_msgTypes[26]
+	mi := &file_chunk_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1942,7 @@ func (x *RebuildShard) String() string {
 func (*RebuildShard) ProtoMessage() {}
 
 func (x *RebuildShard) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[26]
+	mi := &file_chunk_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1955,7 @@ func (x *RebuildShard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShard.ProtoReflect.Descriptor instead.
 func (*RebuildShard) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{26}
+	return file_chunk_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RebuildShard) GetTarget() *ShardSpec {
@@ -1904,7 +2008,7 @@ type RebuildSource struct {
 
 func (x *RebuildSource) Reset() {
 	*x = RebuildSource{}
-	mi := &file_chunk_proto_msgTypes[27]
+	mi := &file_chunk_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +2020,7 @@ func (x *RebuildSource) String() string {
 func (*RebuildSource) ProtoMessage() {}
 
 func (x *RebuildSource) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[27]
+	mi := &file_chunk_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2033,7 @@ func (x *RebuildSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildSource.ProtoReflect.Descriptor instead.
 func (*RebuildSource) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{27}
+	return file_chunk_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RebuildSource) GetShard() uint32 {
@@ -1976,7 +2080,7 @@ type RebuildShardsReply struct {
 
 func (x *RebuildShardsReply) Reset() {
 	*x = RebuildShardsReply{}
-	mi := &file_chunk_proto_msgTypes[28]
+	mi := &file_chunk_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2092,7 @@ func (x *RebuildShardsReply) String() string {
 func (*RebuildShardsReply) ProtoMessage() {}
 
 func (x *RebuildShardsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[28]
+	mi := &file_chunk_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2105,7 @@ func (x *RebuildShardsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuildShardsReply.ProtoReflect.Descriptor instead.
 func (*RebuildShardsReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{28}
+	return file_chunk_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RebuildShardsReply) GetResults() []*RebuiltShard {
@@ -2024,7 +2128,7 @@ type RebuiltShard struct {
 
 func (x *RebuiltShard) Reset() {
 	*x = RebuiltShard{}
-	mi := &file_chunk_proto_msgTypes[29]
+	mi := &file_chunk_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2140,7 @@ func (x *RebuiltShard) String() string {
 func (*RebuiltShard) ProtoMessage() {}
 
 func (x *RebuiltShard) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[29]
+	mi := &file_chunk_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2153,7 @@ func (x *RebuiltShard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebuiltShard.ProtoReflect.Descriptor instead.
 func (*RebuiltShard) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{29}
+	return file_chunk_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RebuiltShard) GetResult() *ShardResult {
@@ -2097,7 +2201,7 @@ type ScrubRequest struct {
 
 func (x *ScrubRequest) Reset() {
 	*x = ScrubRequest{}
-	mi := &file_chunk_proto_msgTypes[30]
+	mi := &file_chunk_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2213,7 @@ func (x *ScrubRequest) String() string {
 func (*ScrubRequest) ProtoMessage() {}
 
 func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[30]
+	mi := &file_chunk_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2226,7 @@ func (x *ScrubRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubRequest.ProtoReflect.Descriptor instead.
 func (*ScrubRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{30}
+	return file_chunk_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ScrubRequest) GetStart() bool {
@@ -2148,7 +2252,7 @@ type ScrubReply struct {
 
 func (x *ScrubReply) Reset() {
 	*x = ScrubReply{}
-	mi := &file_chunk_proto_msgTypes[31]
+	mi := &file_chunk_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2264,7 @@ func (x *ScrubReply) String() string {
 func (*ScrubReply) ProtoMessage() {}
 
 func (x *ScrubReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[31]
+	mi := &file_chunk_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2277,7 @@ func (x *ScrubReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubReply.ProtoReflect.Descriptor instead.
 func (*ScrubReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{31}
+	return file_chunk_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ScrubReply) GetDevices() []*ScrubDevice {
@@ -2203,7 +2307,7 @@ type ScrubDevice struct {
 
 func (x *ScrubDevice) Reset() {
 	*x = ScrubDevice{}
-	mi := &file_chunk_proto_msgTypes[32]
+	mi := &file_chunk_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2319,7 @@ func (x *ScrubDevice) String() string {
 func (*ScrubDevice) ProtoMessage() {}
 
 func (x *ScrubDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[32]
+	mi := &file_chunk_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2332,7 @@ func (x *ScrubDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubDevice.ProtoReflect.Descriptor instead.
 func (*ScrubDevice) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{32}
+	return file_chunk_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ScrubDevice) GetDevice() uint64 {
@@ -2326,7 +2430,7 @@ type ScrubFinding struct {
 
 func (x *ScrubFinding) Reset() {
 	*x = ScrubFinding{}
-	mi := &file_chunk_proto_msgTypes[33]
+	mi := &file_chunk_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2442,7 @@ func (x *ScrubFinding) String() string {
 func (*ScrubFinding) ProtoMessage() {}
 
 func (x *ScrubFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[33]
+	mi := &file_chunk_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2455,7 @@ func (x *ScrubFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScrubFinding.ProtoReflect.Descriptor instead.
 func (*ScrubFinding) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{33}
+	return file_chunk_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ScrubFinding) GetShard() *ShardRef {
@@ -2385,7 +2489,7 @@ type CalibrateRequest struct {
 
 func (x *CalibrateRequest) Reset() {
 	*x = CalibrateRequest{}
-	mi := &file_chunk_proto_msgTypes[34]
+	mi := &file_chunk_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2501,7 @@ func (x *CalibrateRequest) String() string {
 func (*CalibrateRequest) ProtoMessage() {}
 
 func (x *CalibrateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[34]
+	mi := &file_chunk_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2514,7 @@ func (x *CalibrateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrateRequest.ProtoReflect.Descriptor instead.
 func (*CalibrateRequest) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{34}
+	return file_chunk_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CalibrateRequest) GetDevices() []uint64 {
@@ -2436,7 +2540,7 @@ type CalibrateReply struct {
 
 func (x *CalibrateReply) Reset() {
 	*x = CalibrateReply{}
-	mi := &file_chunk_proto_msgTypes[35]
+	mi := &file_chunk_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2552,7 @@ func (x *CalibrateReply) String() string {
 func (*CalibrateReply) ProtoMessage() {}
 
 func (x *CalibrateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[35]
+	mi := &file_chunk_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2565,7 @@ func (x *CalibrateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrateReply.ProtoReflect.Descriptor instead.
 func (*CalibrateReply) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{35}
+	return file_chunk_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CalibrateReply) GetDevices() []*Calibration {
@@ -2488,7 +2592,7 @@ type Calibration struct {
 
 func (x *Calibration) Reset() {
 	*x = Calibration{}
-	mi := &file_chunk_proto_msgTypes[36]
+	mi := &file_chunk_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2500,7 +2604,7 @@ func (x *Calibration) String() string {
 func (*Calibration) ProtoMessage() {}
 
 func (x *Calibration) ProtoReflect() protoreflect.Message {
-	mi := &file_chunk_proto_msgTypes[36]
+	mi := &file_chunk_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2513,7 +2617,7 @@ func (x *Calibration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calibration.ProtoReflect.Descriptor instead.
 func (*Calibration) Descriptor() ([]byte, []int) {
-	return file_chunk_proto_rawDescGZIP(), []int{36}
+	return file_chunk_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Calibration) GetDevice() uint64 {
@@ -2639,7 +2743,14 @@ const file_chunk_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\".\n" +
 	"\x10DigestTagRequest\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\x04R\bsnapshot\"\x10\n" +
-	"\x0eDigestTagReply\"\\\n" +
+	"\x0eDigestTagReply\"D\n" +
+	"\x12CleanVolumeRequest\x12\x16\n" +
+	"\x06volume\x18\x01 \x01(\x04R\x06volume\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"X\n" +
+	"\x10CleanVolumeReply\x12\x1f\n" +
+	"\vmoved_bytes\x18\x01 \x01(\x04R\n" +
+	"movedBytes\x12#\n" +
+	"\rgarbage_bytes\x18\x02 \x01(\x04R\fgarbageBytes\"\\\n" +
 	"\x12RecoverVolumeReply\x12\x10\n" +
 	"\x03cut\x18\x01 \x01(\x04R\x03cut\x12\x16\n" +
 	"\x06sealed\x18\x02 \x01(\rR\x06sealed\x12\x1c\n" +
@@ -2783,7 +2894,7 @@ const file_chunk_proto_rawDesc = "" +
 	"\x0fwrite_ops_per_s\x18\x05 \x01(\x04R\fwriteOpsPerS\x12\x17\n" +
 	"\atook_ms\x18\x06 \x01(\x04R\x06tookMs\x12\x12\n" +
 	"\x04kind\x18\a \x01(\rR\x04kind\x12\x18\n" +
-	"\amessage\x18\b \x01(\tR\amessage2\x98\x06\n" +
+	"\amessage\x18\b \x01(\tR\amessage2\xe3\x06\n" +
 	"\x05Chunk\x12L\n" +
 	"\fCreateShards\x12\x1e.strake.v1.CreateShardsRequest\x1a\x1c.strake.v1.CreateShardsReply\x129\n" +
 	"\x05Fence\x12\x17.strake.v1.FenceRequest\x1a\x15.strake.v1.FenceReply0\x01\x12@\n" +
@@ -2792,7 +2903,8 @@ const file_chunk_proto_rawDesc = "" +
 	"\n" +
 	"StatShards\x12\x1c.strake.v1.StatShardsRequest\x1a\x1a.strake.v1.StatShardsReply\x12O\n" +
 	"\rRecoverVolume\x12\x1f.strake.v1.RecoverVolumeRequest\x1a\x1d.strake.v1.RecoverVolumeReply\x12C\n" +
-	"\tDigestTag\x12\x1b.strake.v1.DigestTagRequest\x1a\x19.strake.v1.DigestTagReply\x12O\n" +
+	"\tDigestTag\x12\x1b.strake.v1.DigestTagRequest\x1a\x19.strake.v1.DigestTagReply\x12I\n" +
+	"\vCleanVolume\x12\x1d.strake.v1.CleanVolumeRequest\x1a\x1b.strake.v1.CleanVolumeReply\x12O\n" +
 	"\rRebuildShards\x12\x1f.strake.v1.RebuildShardsRequest\x1a\x1d.strake.v1.RebuildShardsReply\x127\n" +
 	"\x05Scrub\x12\x17.strake.v1.ScrubRequest\x1a\x15.strake.v1.ScrubReply\x12C\n" +
 	"\tCalibrate\x12\x1b.strake.v1.CalibrateRequest\x1a\x19.strake.v1.CalibrateReply\x12I\n" +
@@ -2810,7 +2922,7 @@ func file_chunk_proto_rawDescGZIP() []byte {
 	return file_chunk_proto_rawDescData
 }
 
-var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_chunk_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_chunk_proto_goTypes = []any{
 	(*ShardSpec)(nil),            // 0: strake.v1.ShardSpec
 	(*ShardResult)(nil),          // 1: strake.v1.ShardResult
@@ -2830,63 +2942,65 @@ var file_chunk_proto_goTypes = []any{
 	(*RecoverVolumeRequest)(nil), // 15: strake.v1.RecoverVolumeRequest
 	(*DigestTagRequest)(nil),     // 16: strake.v1.DigestTagRequest
 	(*DigestTagReply)(nil),       // 17: strake.v1.DigestTagReply
-	(*RecoverVolumeReply)(nil),   // 18: strake.v1.RecoverVolumeReply
-	(*ChunkStatusRequest)(nil),   // 19: strake.v1.ChunkStatusRequest
-	(*ChunkStatusReply)(nil),     // 20: strake.v1.ChunkStatusReply
-	(*ClassStatus)(nil),          // 21: strake.v1.ClassStatus
-	(*VolumeStatus)(nil),         // 22: strake.v1.VolumeStatus
-	(*SloStatus)(nil),            // 23: strake.v1.SloStatus
-	(*DeviceStatus)(nil),         // 24: strake.v1.DeviceStatus
-	(*RebuildShardsRequest)(nil), // 25: strake.v1.RebuildShardsRequest
-	(*RebuildShard)(nil),         // 26: strake.v1.RebuildShard
-	(*RebuildSource)(nil),        // 27: strake.v1.RebuildSource
-	(*RebuildShardsReply)(nil),   // 28: strake.v1.RebuildShardsReply
-	(*RebuiltShard)(nil),         // 29: strake.v1.RebuiltShard
-	(*ScrubRequest)(nil),         // 30: strake.v1.ScrubRequest
-	(*ScrubReply)(nil),           // 31: strake.v1.ScrubReply
-	(*ScrubDevice)(nil),          // 32: strake.v1.ScrubDevice
-	(*ScrubFinding)(nil),         // 33: strake.v1.ScrubFinding
-	(*CalibrateRequest)(nil),     // 34: strake.v1.CalibrateRequest
-	(*CalibrateReply)(nil),       // 35: strake.v1.CalibrateReply
-	(*Calibration)(nil),          // 36: strake.v1.Calibration
-	(*ShardRef)(nil),             // 37: strake.v1.ShardRef
-	(*Geometry)(nil),             // 38: strake.v1.Geometry
-	(*ShardSeal)(nil),            // 39: strake.v1.ShardSeal
-	(*Seal)(nil),                 // 40: strake.v1.Seal
+	(*CleanVolumeRequest)(nil),   // 18: strake.v1.CleanVolumeRequest
+	(*CleanVolumeReply)(nil),     // 19: strake.v1.CleanVolumeReply
+	(*RecoverVolumeReply)(nil),   // 20: strake.v1.RecoverVolumeReply
+	(*ChunkStatusRequest)(nil),   // 21: strake.v1.ChunkStatusRequest
+	(*ChunkStatusReply)(nil),     // 22: strake.v1.ChunkStatusReply
+	(*ClassStatus)(nil),          // 23: strake.v1.ClassStatus
+	(*VolumeStatus)(nil),         // 24: strake.v1.VolumeStatus
+	(*SloStatus)(nil),            // 25: strake.v1.SloStatus
+	(*DeviceStatus)(nil),         // 26: strake.v1.DeviceStatus
+	(*RebuildShardsRequest)(nil), // 27: strake.v1.RebuildShardsRequest
+	(*RebuildShard)(nil),         // 28: strake.v1.RebuildShard
+	(*RebuildSource)(nil),        // 29: strake.v1.RebuildSource
+	(*RebuildShardsReply)(nil),   // 30: strake.v1.RebuildShardsReply
+	(*RebuiltShard)(nil),         // 31: strake.v1.RebuiltShard
+	(*ScrubRequest)(nil),         // 32: strake.v1.ScrubRequest
+	(*ScrubReply)(nil),           // 33: strake.v1.ScrubReply
+	(*ScrubDevice)(nil),          // 34: strake.v1.ScrubDevice
+	(*ScrubFinding)(nil),         // 35: strake.v1.ScrubFinding
+	(*CalibrateRequest)(nil),     // 36: strake.v1.CalibrateRequest
+	(*CalibrateReply)(nil),       // 37: strake.v1.CalibrateReply
+	(*Calibration)(nil),          // 38: strake.v1.Calibration
+	(*ShardRef)(nil),             // 39: strake.v1.ShardRef
+	(*Geometry)(nil),             // 40: strake.v1.Geometry
+	(*ShardSeal)(nil),            // 41: strake.v1.ShardSeal
+	(*Seal)(nil),                 // 42: strake.v1.Seal
 }
 var file_chunk_proto_depIdxs = []int32{
-	37, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
-	38, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
-	37, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
+	39, // 0: strake.v1.ShardSpec.shard:type_name -> strake.v1.ShardRef
+	40, // 1: strake.v1.ShardSpec.geometry:type_name -> strake.v1.Geometry
+	39, // 2: strake.v1.ShardResult.shard:type_name -> strake.v1.ShardRef
 	0,  // 3: strake.v1.CreateShardsRequest.shards:type_name -> strake.v1.ShardSpec
 	1,  // 4: strake.v1.CreateShardsReply.results:type_name -> strake.v1.ShardResult
-	37, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
-	37, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
+	39, // 5: strake.v1.FenceRequest.shards:type_name -> strake.v1.ShardRef
+	39, // 6: strake.v1.FenceReply.shard:type_name -> strake.v1.ShardRef
 	6,  // 7: strake.v1.FenceReply.stripes:type_name -> strake.v1.FencedStripe
 	8,  // 8: strake.v1.FinalizeRequest.shards:type_name -> strake.v1.FinalizeShard
-	37, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
-	39, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
+	39, // 9: strake.v1.FinalizeShard.shard:type_name -> strake.v1.ShardRef
+	41, // 10: strake.v1.FinalizeShard.seal:type_name -> strake.v1.ShardSeal
 	1,  // 11: strake.v1.FinalizeReply.results:type_name -> strake.v1.ShardResult
-	37, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
+	39, // 12: strake.v1.DeleteShardsRequest.shards:type_name -> strake.v1.ShardRef
 	1,  // 13: strake.v1.DeleteShardsReply.results:type_name -> strake.v1.ShardResult
-	37, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
-	37, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
+	39, // 14: strake.v1.StatShardsRequest.shards:type_name -> strake.v1.ShardRef
+	39, // 15: strake.v1.ShardStat.shard:type_name -> strake.v1.ShardRef
 	13, // 16: strake.v1.StatShardsReply.shards:type_name -> strake.v1.ShardStat
-	24, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
-	21, // 18: strake.v1.ChunkStatusReply.classes:type_name -> strake.v1.ClassStatus
-	22, // 19: strake.v1.ChunkStatusReply.volumes:type_name -> strake.v1.VolumeStatus
-	23, // 20: strake.v1.ChunkStatusReply.slos:type_name -> strake.v1.SloStatus
-	26, // 21: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
+	26, // 17: strake.v1.ChunkStatusReply.devices:type_name -> strake.v1.DeviceStatus
+	23, // 18: strake.v1.ChunkStatusReply.classes:type_name -> strake.v1.ClassStatus
+	24, // 19: strake.v1.ChunkStatusReply.volumes:type_name -> strake.v1.VolumeStatus
+	25, // 20: strake.v1.ChunkStatusReply.slos:type_name -> strake.v1.SloStatus
+	28, // 21: strake.v1.RebuildShardsRequest.shards:type_name -> strake.v1.RebuildShard
 	0,  // 22: strake.v1.RebuildShard.target:type_name -> strake.v1.ShardSpec
-	40, // 23: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
-	27, // 24: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
-	29, // 25: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
+	42, // 23: strake.v1.RebuildShard.seal:type_name -> strake.v1.Seal
+	29, // 24: strake.v1.RebuildShard.sources:type_name -> strake.v1.RebuildSource
+	31, // 25: strake.v1.RebuildShardsReply.results:type_name -> strake.v1.RebuiltShard
 	1,  // 26: strake.v1.RebuiltShard.result:type_name -> strake.v1.ShardResult
-	37, // 27: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
-	32, // 28: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
-	33, // 29: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
-	37, // 30: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
-	36, // 31: strake.v1.CalibrateReply.devices:type_name -> strake.v1.Calibration
+	39, // 27: strake.v1.RebuiltShard.bad:type_name -> strake.v1.ShardRef
+	34, // 28: strake.v1.ScrubReply.devices:type_name -> strake.v1.ScrubDevice
+	35, // 29: strake.v1.ScrubDevice.findings:type_name -> strake.v1.ScrubFinding
+	39, // 30: strake.v1.ScrubFinding.shard:type_name -> strake.v1.ShardRef
+	38, // 31: strake.v1.CalibrateReply.devices:type_name -> strake.v1.Calibration
 	2,  // 32: strake.v1.Chunk.CreateShards:input_type -> strake.v1.CreateShardsRequest
 	4,  // 33: strake.v1.Chunk.Fence:input_type -> strake.v1.FenceRequest
 	7,  // 34: strake.v1.Chunk.Finalize:input_type -> strake.v1.FinalizeRequest
@@ -2894,23 +3008,25 @@ var file_chunk_proto_depIdxs = []int32{
 	12, // 36: strake.v1.Chunk.StatShards:input_type -> strake.v1.StatShardsRequest
 	15, // 37: strake.v1.Chunk.RecoverVolume:input_type -> strake.v1.RecoverVolumeRequest
 	16, // 38: strake.v1.Chunk.DigestTag:input_type -> strake.v1.DigestTagRequest
-	25, // 39: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
-	30, // 40: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
-	34, // 41: strake.v1.Chunk.Calibrate:input_type -> strake.v1.CalibrateRequest
-	19, // 42: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
-	3,  // 43: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
-	5,  // 44: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
-	9,  // 45: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
-	11, // 46: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
-	14, // 47: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
-	18, // 48: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
-	17, // 49: strake.v1.Chunk.DigestTag:output_type -> strake.v1.DigestTagReply
-	28, // 50: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
-	31, // 51: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
-	35, // 52: strake.v1.Chunk.Calibrate:output_type -> strake.v1.CalibrateReply
-	20, // 53: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
-	43, // [43:54] is the sub-list for method output_type
-	32, // [32:43] is the sub-list for method input_type
+	18, // 39: strake.v1.Chunk.CleanVolume:input_type -> strake.v1.CleanVolumeRequest
+	27, // 40: strake.v1.Chunk.RebuildShards:input_type -> strake.v1.RebuildShardsRequest
+	32, // 41: strake.v1.Chunk.Scrub:input_type -> strake.v1.ScrubRequest
+	36, // 42: strake.v1.Chunk.Calibrate:input_type -> strake.v1.CalibrateRequest
+	21, // 43: strake.v1.Chunk.ChunkStatus:input_type -> strake.v1.ChunkStatusRequest
+	3,  // 44: strake.v1.Chunk.CreateShards:output_type -> strake.v1.CreateShardsReply
+	5,  // 45: strake.v1.Chunk.Fence:output_type -> strake.v1.FenceReply
+	9,  // 46: strake.v1.Chunk.Finalize:output_type -> strake.v1.FinalizeReply
+	11, // 47: strake.v1.Chunk.DeleteShards:output_type -> strake.v1.DeleteShardsReply
+	14, // 48: strake.v1.Chunk.StatShards:output_type -> strake.v1.StatShardsReply
+	20, // 49: strake.v1.Chunk.RecoverVolume:output_type -> strake.v1.RecoverVolumeReply
+	17, // 50: strake.v1.Chunk.DigestTag:output_type -> strake.v1.DigestTagReply
+	19, // 51: strake.v1.Chunk.CleanVolume:output_type -> strake.v1.CleanVolumeReply
+	30, // 52: strake.v1.Chunk.RebuildShards:output_type -> strake.v1.RebuildShardsReply
+	33, // 53: strake.v1.Chunk.Scrub:output_type -> strake.v1.ScrubReply
+	37, // 54: strake.v1.Chunk.Calibrate:output_type -> strake.v1.CalibrateReply
+	22, // 55: strake.v1.Chunk.ChunkStatus:output_type -> strake.v1.ChunkStatusReply
+	44, // [44:56] is the sub-list for method output_type
+	32, // [32:44] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
 	32, // [32:32] is the sub-list for extension extendee
 	0,  // [0:32] is the sub-list for field type_name
@@ -2928,7 +3044,7 @@ func file_chunk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chunk_proto_rawDesc), len(file_chunk_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

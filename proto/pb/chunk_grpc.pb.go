@@ -28,6 +28,7 @@ const (
 	Chunk_StatShards_FullMethodName    = "/strake.v1.Chunk/StatShards"
 	Chunk_RecoverVolume_FullMethodName = "/strake.v1.Chunk/RecoverVolume"
 	Chunk_DigestTag_FullMethodName     = "/strake.v1.Chunk/DigestTag"
+	Chunk_CleanVolume_FullMethodName   = "/strake.v1.Chunk/CleanVolume"
 	Chunk_RebuildShards_FullMethodName = "/strake.v1.Chunk/RebuildShards"
 	Chunk_Scrub_FullMethodName         = "/strake.v1.Chunk/Scrub"
 	Chunk_Calibrate_FullMethodName     = "/strake.v1.Chunk/Calibrate"
@@ -53,6 +54,9 @@ type ChunkClient interface {
 	RecoverVolume(ctx context.Context, in *RecoverVolumeRequest, opts ...grpc.CallOption) (*RecoverVolumeReply, error)
 	// DigestTag asks this server's janitor to compute a tag's content digest.
 	DigestTag(ctx context.Context, in *DigestTagRequest, opts ...grpc.CallOption) (*DigestTagReply, error)
+	// CleanVolume asks this server's janitor to clean a volume that nobody writes,
+	// until nothing is worth it or somebody opens it. The call's end ends the work.
+	CleanVolume(ctx context.Context, in *CleanVolumeRequest, opts ...grpc.CallOption) (*CleanVolumeReply, error)
 	// RebuildShards makes shards of finalized segments again on this server, from
 	// the other shards, and answers when each is durable, verified against its seal
 	// and finalized. Nothing reads it before the metadata service has its place.
@@ -153,6 +157,16 @@ func (c *chunkClient) DigestTag(ctx context.Context, in *DigestTagRequest, opts 
 	return out, nil
 }
 
+func (c *chunkClient) CleanVolume(ctx context.Context, in *CleanVolumeRequest, opts ...grpc.CallOption) (*CleanVolumeReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CleanVolumeReply)
+	err := c.cc.Invoke(ctx, Chunk_CleanVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *chunkClient) RebuildShards(ctx context.Context, in *RebuildShardsRequest, opts ...grpc.CallOption) (*RebuildShardsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RebuildShardsReply)
@@ -212,6 +226,9 @@ type ChunkServer interface {
 	RecoverVolume(context.Context, *RecoverVolumeRequest) (*RecoverVolumeReply, error)
 	// DigestTag asks this server's janitor to compute a tag's content digest.
 	DigestTag(context.Context, *DigestTagRequest) (*DigestTagReply, error)
+	// CleanVolume asks this server's janitor to clean a volume that nobody writes,
+	// until nothing is worth it or somebody opens it. The call's end ends the work.
+	CleanVolume(context.Context, *CleanVolumeRequest) (*CleanVolumeReply, error)
 	// RebuildShards makes shards of finalized segments again on this server, from
 	// the other shards, and answers when each is durable, verified against its seal
 	// and finalized. Nothing reads it before the metadata service has its place.
@@ -253,6 +270,9 @@ func (UnimplementedChunkServer) RecoverVolume(context.Context, *RecoverVolumeReq
 }
 func (UnimplementedChunkServer) DigestTag(context.Context, *DigestTagRequest) (*DigestTagReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method DigestTag not implemented")
+}
+func (UnimplementedChunkServer) CleanVolume(context.Context, *CleanVolumeRequest) (*CleanVolumeReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CleanVolume not implemented")
 }
 func (UnimplementedChunkServer) RebuildShards(context.Context, *RebuildShardsRequest) (*RebuildShardsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method RebuildShards not implemented")
@@ -406,6 +426,24 @@ func _Chunk_DigestTag_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Chunk_CleanVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CleanVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChunkServer).CleanVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Chunk_CleanVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChunkServer).CleanVolume(ctx, req.(*CleanVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Chunk_RebuildShards_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RebuildShardsRequest)
 	if err := dec(in); err != nil {
@@ -508,6 +546,10 @@ var Chunk_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DigestTag",
 			Handler:    _Chunk_DigestTag_Handler,
+		},
+		{
+			MethodName: "CleanVolume",
+			Handler:    _Chunk_CleanVolume_Handler,
 		},
 		{
 			MethodName: "RebuildShards",

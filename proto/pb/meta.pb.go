@@ -1956,7 +1956,8 @@ func (x *ListServersReply) GetServers() []*Server {
 type OpenSessionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Command       uint64                 `protobuf:"varint,1,opt,name=command,proto3" json:"command,omitempty"`
-	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"` // for people: host, pid, program
+	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`      // for people: host, pid, program
+	Janitor       bool                   `protobuf:"varint,3,opt,name=janitor,proto3" json:"janitor,omitempty"` // it cleans by order of the metadata leader: others take its leases without force
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2003,6 +2004,13 @@ func (x *OpenSessionRequest) GetOwner() string {
 		return x.Owner
 	}
 	return ""
+}
+
+func (x *OpenSessionRequest) GetJanitor() bool {
+	if x != nil {
+		return x.Janitor
+	}
+	return false
 }
 
 type OpenSessionReply struct {
@@ -2326,33 +2334,39 @@ func (*CloseSessionReply) Descriptor() ([]byte, []int) {
 }
 
 type Volume struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	SizeBytes     uint64                 `protobuf:"varint,4,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	Geometry      *Geometry              `protobuf:"bytes,5,opt,name=geometry,proto3" json:"geometry,omitempty"` // wanted; segments may be narrower
-	Class         uint32                 `protobuf:"varint,6,opt,name=class,proto3" json:"class,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	HolderSession uint64                 `protobuf:"varint,8,opt,name=holder_session,json=holderSession,proto3" json:"holder_session,omitempty"` // 0: nobody writes
-	Holder        string                 `protobuf:"bytes,9,opt,name=holder,proto3" json:"holder,omitempty"`                                     // the holder's owner text
-	Segments      uint64                 `protobuf:"varint,10,opt,name=segments,proto3" json:"segments,omitempty"`
-	StoredBytes   uint64                 `protobuf:"varint,11,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`       // in sealed segments, parity included
-	ReservedBytes uint64                 `protobuf:"varint,12,opt,name=reserved_bytes,json=reservedBytes,proto3" json:"reserved_bytes,omitempty"` // in unsealed ones
-	RootNumber    uint64                 `protobuf:"varint,13,opt,name=root_number,json=rootNumber,proto3" json:"root_number,omitempty"`
-	Covers        uint64                 `protobuf:"varint,14,opt,name=covers,proto3" json:"covers,omitempty"`
-	Unsealed      uint64                 `protobuf:"varint,15,opt,name=unsealed,proto3" json:"unsealed,omitempty"`                                  // segments
-	State         string                 `protobuf:"bytes,16,opt,name=state,proto3" json:"state,omitempty"`                                         // idle, open, recovering, undecided, removed
-	Undecided     string                 `protobuf:"bytes,17,opt,name=undecided,proto3" json:"undecided,omitempty"`                                 // the blocking server, shard and reason
-	RemovedAtUnix uint64                 `protobuf:"varint,18,opt,name=removed_at_unix,json=removedAtUnix,proto3" json:"removed_at_unix,omitempty"` // for display only; no decision uses it
-	Losses        []*Loss                `protobuf:"bytes,19,rep,name=losses,proto3" json:"losses,omitempty"`                                       // that people accepted, oldest first
-	Snapshots     uint64                 `protobuf:"varint,20,opt,name=snapshots,proto3" json:"snapshots,omitempty"`                                // tags and automatic ones among them
-	SnapshotBytes uint64                 `protobuf:"varint,21,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`   // of stored_bytes, what only snapshots need; GetVolume alone tells
-	Origin        uint64                 `protobuf:"varint,22,opt,name=origin,proto3" json:"origin,omitempty"`                                      // the snapshot that it began as and still needs, 0: none
-	OriginName    string                 `protobuf:"bytes,23,opt,name=origin_name,json=originName,proto3" json:"origin_name,omitempty"`             // volume@snapshot
-	ClassName     string                 `protobuf:"bytes,25,opt,name=class_name,json=className,proto3" json:"class_name,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Tenant         string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name           string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	SizeBytes      uint64                 `protobuf:"varint,4,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	Geometry       *Geometry              `protobuf:"bytes,5,opt,name=geometry,proto3" json:"geometry,omitempty"` // wanted; segments may be narrower
+	Class          uint32                 `protobuf:"varint,6,opt,name=class,proto3" json:"class,omitempty"`
+	Epoch          uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	HolderSession  uint64                 `protobuf:"varint,8,opt,name=holder_session,json=holderSession,proto3" json:"holder_session,omitempty"` // 0: nobody writes
+	Holder         string                 `protobuf:"bytes,9,opt,name=holder,proto3" json:"holder,omitempty"`                                     // the holder's owner text
+	Segments       uint64                 `protobuf:"varint,10,opt,name=segments,proto3" json:"segments,omitempty"`
+	StoredBytes    uint64                 `protobuf:"varint,11,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`       // in sealed segments, parity included
+	ReservedBytes  uint64                 `protobuf:"varint,12,opt,name=reserved_bytes,json=reservedBytes,proto3" json:"reserved_bytes,omitempty"` // in unsealed ones
+	RootNumber     uint64                 `protobuf:"varint,13,opt,name=root_number,json=rootNumber,proto3" json:"root_number,omitempty"`
+	Covers         uint64                 `protobuf:"varint,14,opt,name=covers,proto3" json:"covers,omitempty"`
+	Unsealed       uint64                 `protobuf:"varint,15,opt,name=unsealed,proto3" json:"unsealed,omitempty"`                                  // segments
+	State          string                 `protobuf:"bytes,16,opt,name=state,proto3" json:"state,omitempty"`                                         // idle, open, recovering, undecided, removed
+	Undecided      string                 `protobuf:"bytes,17,opt,name=undecided,proto3" json:"undecided,omitempty"`                                 // the blocking server, shard and reason
+	RemovedAtUnix  uint64                 `protobuf:"varint,18,opt,name=removed_at_unix,json=removedAtUnix,proto3" json:"removed_at_unix,omitempty"` // for display only; no decision uses it
+	Losses         []*Loss                `protobuf:"bytes,19,rep,name=losses,proto3" json:"losses,omitempty"`                                       // that people accepted, oldest first
+	Snapshots      uint64                 `protobuf:"varint,20,opt,name=snapshots,proto3" json:"snapshots,omitempty"`                                // tags and automatic ones among them
+	SnapshotBytes  uint64                 `protobuf:"varint,21,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`   // of stored_bytes, what only snapshots need; GetVolume alone tells
+	Origin         uint64                 `protobuf:"varint,22,opt,name=origin,proto3" json:"origin,omitempty"`                                      // the snapshot that it began as and still needs, 0: none
+	OriginName     string                 `protobuf:"bytes,23,opt,name=origin_name,json=originName,proto3" json:"origin_name,omitempty"`             // volume@snapshot
+	ClassName      string                 `protobuf:"bytes,25,opt,name=class_name,json=className,proto3" json:"class_name,omitempty"`
+	LiveBytes      uint64                 `protobuf:"varint,26,opt,name=live_bytes,json=liveBytes,proto3" json:"live_bytes,omitempty"`                // that the newest map root names, parity excluded
+	InheritedBytes uint64                 `protobuf:"varint,27,opt,name=inherited_bytes,json=inheritedBytes,proto3" json:"inherited_bytes,omitempty"` // of these, in segments of the volume's ancestors
+	GarbageBytes   uint64                 `protobuf:"varint,28,opt,name=garbage_bytes,json=garbageBytes,proto3" json:"garbage_bytes,omitempty"`       // of stored_bytes, about what cleaning would give back, snapshots' needs aside
+	FrozenSeq      uint64                 `protobuf:"varint,29,opt,name=frozen_seq,json=frozenSeq,proto3" json:"frozen_seq,omitempty"`                // the highest seq of a snapshot of this branch: what began before is needed
+	Flattening     bool                   `protobuf:"varint,30,opt,name=flattening,proto3" json:"flattening,omitempty"`                               // it is to be made independent of its origin
+	Pressed        bool                   `protobuf:"varint,31,opt,name=pressed,proto3" json:"pressed,omitempty"`                                     // the cell's space is short: cleaning is urgent
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Volume) Reset() {
@@ -2551,6 +2565,48 @@ func (x *Volume) GetClassName() string {
 		return x.ClassName
 	}
 	return ""
+}
+
+func (x *Volume) GetLiveBytes() uint64 {
+	if x != nil {
+		return x.LiveBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetInheritedBytes() uint64 {
+	if x != nil {
+		return x.InheritedBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetGarbageBytes() uint64 {
+	if x != nil {
+		return x.GarbageBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetFrozenSeq() uint64 {
+	if x != nil {
+		return x.FrozenSeq
+	}
+	return 0
+}
+
+func (x *Volume) GetFlattening() bool {
+	if x != nil {
+		return x.Flattening
+	}
+	return false
+}
+
+func (x *Volume) GetPressed() bool {
+	if x != nil {
+		return x.Pressed
+	}
+	return false
 }
 
 type Loss struct {
@@ -5002,7 +5058,10 @@ type Root struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Covers        uint64                 `protobuf:"varint,2,opt,name=covers,proto3" json:"covers,omitempty"`
-	Page          []byte                 `protobuf:"bytes,3,opt,name=page,proto3" json:"page,omitempty"` // where the root page lies; opaque to the metadata service, at most 256 bytes
+	Page          []byte                 `protobuf:"bytes,3,opt,name=page,proto3" json:"page,omitempty"`                                // where the root page lies; opaque to the metadata service, at most 256 bytes
+	LiveBlocks    uint64                 `protobuf:"varint,4,opt,name=live_blocks,json=liveBlocks,proto3" json:"live_blocks,omitempty"` // that it names
+	OwnBlocks     uint64                 `protobuf:"varint,5,opt,name=own_blocks,json=ownBlocks,proto3" json:"own_blocks,omitempty"`    // of these, in segments of the volume itself
+	MapBlocks     uint64                 `protobuf:"varint,6,opt,name=map_blocks,json=mapBlocks,proto3" json:"map_blocks,omitempty"`    // that its own pages take in map segments of the volume itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5056,6 +5115,27 @@ func (x *Root) GetPage() []byte {
 		return x.Page
 	}
 	return nil
+}
+
+func (x *Root) GetLiveBlocks() uint64 {
+	if x != nil {
+		return x.LiveBlocks
+	}
+	return 0
+}
+
+func (x *Root) GetOwnBlocks() uint64 {
+	if x != nil {
+		return x.OwnBlocks
+	}
+	return 0
+}
+
+func (x *Root) GetMapBlocks() uint64 {
+	if x != nil {
+		return x.MapBlocks
+	}
+	return 0
 }
 
 // Cut: of epochs older than `before`, replay takes stripes up to seq only.
@@ -5600,6 +5680,7 @@ type AllocateSegmentsRequest struct {
 	ShardLength   uint64                 `protobuf:"varint,7,opt,name=shard_length,json=shardLength,proto3" json:"shard_length,omitempty"`           // at least this much per shard; 0: the metadata service chooses
 	AvoidServers  []uint64               `protobuf:"varint,8,rep,packed,name=avoid_servers,json=avoidServers,proto3" json:"avoid_servers,omitempty"` // not on these, if that can be
 	Urgent        bool                   `protobuf:"varint,9,opt,name=urgent,proto3" json:"urgent,omitempty"`                                        // for what must go on in a full cell: may take from the reserve
+	Cleaning      bool                   `protobuf:"varint,10,opt,name=cleaning,proto3" json:"cleaning,omitempty"`                                   // for relocated blocks: may take from it too, less of it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5693,6 +5774,13 @@ func (x *AllocateSegmentsRequest) GetAvoidServers() []uint64 {
 func (x *AllocateSegmentsRequest) GetUrgent() bool {
 	if x != nil {
 		return x.Urgent
+	}
+	return false
+}
+
+func (x *AllocateSegmentsRequest) GetCleaning() bool {
+	if x != nil {
+		return x.Cleaning
 	}
 	return false
 }
@@ -8892,6 +8980,110 @@ func (x *ListReservationsReply) GetUnmeasured() uint32 {
 	return 0
 }
 
+type FlattenVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Stop          bool                   `protobuf:"varint,3,opt,name=stop,proto3" json:"stop,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlattenVolumeRequest) Reset() {
+	*x = FlattenVolumeRequest{}
+	mi := &file_meta_proto_msgTypes[135]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlattenVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlattenVolumeRequest) ProtoMessage() {}
+
+func (x *FlattenVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[135]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlattenVolumeRequest.ProtoReflect.Descriptor instead.
+func (*FlattenVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{135}
+}
+
+func (x *FlattenVolumeRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *FlattenVolumeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FlattenVolumeRequest) GetStop() bool {
+	if x != nil {
+		return x.Stop
+	}
+	return false
+}
+
+type FlattenVolumeReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlattenVolumeReply) Reset() {
+	*x = FlattenVolumeReply{}
+	mi := &file_meta_proto_msgTypes[136]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlattenVolumeReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlattenVolumeReply) ProtoMessage() {}
+
+func (x *FlattenVolumeReply) ProtoReflect() protoreflect.Message {
+	mi := &file_meta_proto_msgTypes[136]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlattenVolumeReply.ProtoReflect.Descriptor instead.
+func (*FlattenVolumeReply) Descriptor() ([]byte, []int) {
+	return file_meta_proto_rawDescGZIP(), []int{136}
+}
+
+func (x *FlattenVolumeReply) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
 type CreateSnapshotsRequest_Item struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -8903,7 +9095,7 @@ type CreateSnapshotsRequest_Item struct {
 
 func (x *CreateSnapshotsRequest_Item) Reset() {
 	*x = CreateSnapshotsRequest_Item{}
-	mi := &file_meta_proto_msgTypes[135]
+	mi := &file_meta_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8915,7 +9107,7 @@ func (x *CreateSnapshotsRequest_Item) String() string {
 func (*CreateSnapshotsRequest_Item) ProtoMessage() {}
 
 func (x *CreateSnapshotsRequest_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_meta_proto_msgTypes[135]
+	mi := &file_meta_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9112,10 +9304,11 @@ const file_meta_proto_rawDesc = "" +
 	" \x01(\bR\abuiltin\"\x14\n" +
 	"\x12ListServersRequest\"?\n" +
 	"\x10ListServersReply\x12+\n" +
-	"\aservers\x18\x01 \x03(\v2\x11.strake.v1.ServerR\aservers\"D\n" +
+	"\aservers\x18\x01 \x03(\v2\x11.strake.v1.ServerR\aservers\"^\n" +
 	"\x12OpenSessionRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\"W\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n" +
+	"\ajanitor\x18\x03 \x01(\bR\ajanitor\"W\n" +
 	"\x10OpenSessionReply\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x15\n" +
 	"\x06ttl_ms\x18\x02 \x01(\rR\x05ttlMs\x12\x12\n" +
@@ -9141,7 +9334,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x06events\x18\x01 \x03(\v2\x17.strake.v1.SessionEventR\x06events\"/\n" +
 	"\x13CloseSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\"\x13\n" +
-	"\x11CloseSessionReply\"\xdc\x05\n" +
+	"\x11CloseSessionReply\"\xa2\a\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
@@ -9171,7 +9364,17 @@ const file_meta_proto_rawDesc = "" +
 	"\vorigin_name\x18\x17 \x01(\tR\n" +
 	"originName\x12\x1d\n" +
 	"\n" +
-	"class_name\x18\x19 \x01(\tR\tclassName\"m\n" +
+	"class_name\x18\x19 \x01(\tR\tclassName\x12\x1d\n" +
+	"\n" +
+	"live_bytes\x18\x1a \x01(\x04R\tliveBytes\x12'\n" +
+	"\x0finherited_bytes\x18\x1b \x01(\x04R\x0einheritedBytes\x12#\n" +
+	"\rgarbage_bytes\x18\x1c \x01(\x04R\fgarbageBytes\x12\x1d\n" +
+	"\n" +
+	"frozen_seq\x18\x1d \x01(\x04R\tfrozenSeq\x12\x1e\n" +
+	"\n" +
+	"flattening\x18\x1e \x01(\bR\n" +
+	"flattening\x12\x18\n" +
+	"\apressed\x18\x1f \x01(\bR\apressed\"m\n" +
 	"\x04Loss\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03cut\x18\x02 \x01(\x04R\x03cut\x12\x14\n" +
@@ -9355,11 +9558,17 @@ const file_meta_proto_rawDesc = "" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x12!\n" +
 	"\fdata_address\x18\x02 \x01(\tR\vdataAddress\x12'\n" +
 	"\x0fcontrol_address\x18\x03 \x01(\tR\x0econtrolAddress\x12\x0e\n" +
-	"\x02up\x18\x04 \x01(\bR\x02up\"J\n" +
+	"\x02up\x18\x04 \x01(\bR\x02up\"\xa9\x01\n" +
 	"\x04Root\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
 	"\x06covers\x18\x02 \x01(\x04R\x06covers\x12\x12\n" +
-	"\x04page\x18\x03 \x01(\fR\x04page\":\n" +
+	"\x04page\x18\x03 \x01(\fR\x04page\x12\x1f\n" +
+	"\vlive_blocks\x18\x04 \x01(\x04R\n" +
+	"liveBlocks\x12\x1d\n" +
+	"\n" +
+	"own_blocks\x18\x05 \x01(\x04R\townBlocks\x12\x1d\n" +
+	"\n" +
+	"map_blocks\x18\x06 \x01(\x04R\tmapBlocks\":\n" +
 	"\x03Cut\x12!\n" +
 	"\fbefore_epoch\x18\x01 \x01(\x04R\vbeforeEpoch\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"Y\n" +
@@ -9397,7 +9606,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x06volume\x18\x03 \x01(\x04R\x06volume\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x19\n" +
 	"\blast_seq\x18\x05 \x01(\x04R\alastSeq\"\x13\n" +
-	"\x11ReleaseLeaseReply\"\x83\x02\n" +
+	"\x11ReleaseLeaseReply\"\x9f\x02\n" +
 	"\x17AllocateSegmentsRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x16\n" +
@@ -9407,7 +9616,9 @@ const file_meta_proto_rawDesc = "" +
 	"\x05count\x18\x06 \x01(\rR\x05count\x12!\n" +
 	"\fshard_length\x18\a \x01(\x04R\vshardLength\x12#\n" +
 	"\ravoid_servers\x18\b \x03(\x04R\favoidServers\x12\x16\n" +
-	"\x06urgent\x18\t \x01(\bR\x06urgent\"{\n" +
+	"\x06urgent\x18\t \x01(\bR\x06urgent\x12\x1a\n" +
+	"\bcleaning\x18\n" +
+	" \x01(\bR\bcleaning\"{\n" +
 	"\x15AllocateSegmentsReply\x12.\n" +
 	"\bsegments\x18\x01 \x03(\v2\x12.strake.v1.SegmentR\bsegments\x122\n" +
 	"\aservers\x18\x02 \x03(\v2\x18.strake.v1.ServerAddressR\aservers\"\x84\x01\n" +
@@ -9646,7 +9857,13 @@ const file_meta_proto_rawDesc = "" +
 	"\adevices\x18\x03 \x03(\v2\x19.strake.v1.DeviceCapacityR\adevices\x12\x1e\n" +
 	"\n" +
 	"unmeasured\x18\x04 \x01(\rR\n" +
-	"unmeasured2\x98 \n" +
+	"unmeasured\"V\n" +
+	"\x14FlattenVolumeRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04stop\x18\x03 \x01(\bR\x04stop\"?\n" +
+	"\x12FlattenVolumeReply\x12)\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume2\xe9 \n" +
 	"\x04Meta\x124\n" +
 	"\x04Peek\x12\x16.strake.v1.PeekRequest\x1a\x14.strake.v1.PeekReply\x12:\n" +
 	"\x06Status\x12\x18.strake.v1.StatusRequest\x1a\x16.strake.v1.StatusReply\x12C\n" +
@@ -9672,7 +9889,8 @@ const file_meta_proto_rawDesc = "" +
 	"\fOpenSnapshot\x12\x1e.strake.v1.OpenSnapshotRequest\x1a\x1c.strake.v1.OpenSnapshotReply\x12O\n" +
 	"\rCloseSnapshot\x12\x1f.strake.v1.CloseSnapshotRequest\x1a\x1d.strake.v1.CloseSnapshotReply\x12I\n" +
 	"\vCloneVolume\x12\x1d.strake.v1.CloneVolumeRequest\x1a\x1b.strake.v1.CloneVolumeReply\x12R\n" +
-	"\x0eRollbackVolume\x12 .strake.v1.RollbackVolumeRequest\x1a\x1e.strake.v1.RollbackVolumeReply\x12=\n" +
+	"\x0eRollbackVolume\x12 .strake.v1.RollbackVolumeRequest\x1a\x1e.strake.v1.RollbackVolumeReply\x12O\n" +
+	"\rFlattenVolume\x12\x1f.strake.v1.FlattenVolumeRequest\x1a\x1d.strake.v1.FlattenVolumeReply\x12=\n" +
 	"\aHoldTag\x12\x19.strake.v1.HoldTagRequest\x1a\x17.strake.v1.HoldTagReply\x12L\n" +
 	"\fMarkTagReady\x12\x1e.strake.v1.MarkTagReadyRequest\x1a\x1c.strake.v1.MarkTagReadyReply\x12F\n" +
 	"\n" +
@@ -9720,7 +9938,7 @@ func file_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 136)
+var file_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 138)
 var file_meta_proto_goTypes = []any{
 	(SessionEvent_Kind)(0),              // 0: strake.v1.SessionEvent.Kind
 	(RebalanceRequest_Change)(0),        // 1: strake.v1.RebalanceRequest.Change
@@ -9860,10 +10078,12 @@ var file_meta_proto_goTypes = []any{
 	(*EndReservationReply)(nil),         // 135: strake.v1.EndReservationReply
 	(*ListReservationsRequest)(nil),     // 136: strake.v1.ListReservationsRequest
 	(*ListReservationsReply)(nil),       // 137: strake.v1.ListReservationsReply
-	(*CreateSnapshotsRequest_Item)(nil), // 138: strake.v1.CreateSnapshotsRequest.Item
-	(*Geometry)(nil),                    // 139: strake.v1.Geometry
-	(*Seal)(nil),                        // 140: strake.v1.Seal
-	(*ShardRef)(nil),                    // 141: strake.v1.ShardRef
+	(*FlattenVolumeRequest)(nil),        // 138: strake.v1.FlattenVolumeRequest
+	(*FlattenVolumeReply)(nil),          // 139: strake.v1.FlattenVolumeReply
+	(*CreateSnapshotsRequest_Item)(nil), // 140: strake.v1.CreateSnapshotsRequest.Item
+	(*Geometry)(nil),                    // 141: strake.v1.Geometry
+	(*Seal)(nil),                        // 142: strake.v1.Seal
+	(*ShardRef)(nil),                    // 143: strake.v1.ShardRef
 }
 var file_meta_proto_depIdxs = []int32{
 	7,   // 0: strake.v1.StatusReply.members:type_name -> strake.v1.Member
@@ -9888,15 +10108,15 @@ var file_meta_proto_depIdxs = []int32{
 	13,  // 19: strake.v1.ListServersReply.servers:type_name -> strake.v1.Server
 	0,   // 20: strake.v1.SessionEvent.kind:type_name -> strake.v1.SessionEvent.Kind
 	30,  // 21: strake.v1.KeepSessionReply.events:type_name -> strake.v1.SessionEvent
-	139, // 22: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
+	141, // 22: strake.v1.Volume.geometry:type_name -> strake.v1.Geometry
 	35,  // 23: strake.v1.Volume.losses:type_name -> strake.v1.Loss
-	139, // 24: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
+	141, // 24: strake.v1.CreateVolumeRequest.geometry:type_name -> strake.v1.Geometry
 	34,  // 25: strake.v1.CreateVolumeReply.volume:type_name -> strake.v1.Volume
 	34,  // 26: strake.v1.GetVolumeReply.volume:type_name -> strake.v1.Volume
 	34,  // 27: strake.v1.ListVolumesReply.volumes:type_name -> strake.v1.Volume
 	34,  // 28: strake.v1.ResizeVolumeReply.volume:type_name -> strake.v1.Volume
 	34,  // 29: strake.v1.UndeleteVolumeReply.volume:type_name -> strake.v1.Volume
-	138, // 30: strake.v1.CreateSnapshotsRequest.items:type_name -> strake.v1.CreateSnapshotsRequest.Item
+	140, // 30: strake.v1.CreateSnapshotsRequest.items:type_name -> strake.v1.CreateSnapshotsRequest.Item
 	48,  // 31: strake.v1.CreateSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
 	48,  // 32: strake.v1.ListSnapshotsReply.snapshots:type_name -> strake.v1.Snapshot
 	48,  // 33: strake.v1.GetSnapshotReply.snapshot:type_name -> strake.v1.Snapshot
@@ -9906,9 +10126,9 @@ var file_meta_proto_depIdxs = []int32{
 	34,  // 37: strake.v1.RollbackVolumeReply.volume:type_name -> strake.v1.Volume
 	48,  // 38: strake.v1.RollbackVolumeReply.kept:type_name -> strake.v1.Snapshot
 	48,  // 39: strake.v1.HoldTagReply.snapshot:type_name -> strake.v1.Snapshot
-	139, // 40: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
+	141, // 40: strake.v1.Segment.geometry:type_name -> strake.v1.Geometry
 	71,  // 41: strake.v1.Segment.placements:type_name -> strake.v1.Placement
-	140, // 42: strake.v1.Segment.seal:type_name -> strake.v1.Seal
+	142, // 42: strake.v1.Segment.seal:type_name -> strake.v1.Seal
 	34,  // 43: strake.v1.OpenVolumeReply.volume:type_name -> strake.v1.Volume
 	74,  // 44: strake.v1.OpenVolumeReply.root:type_name -> strake.v1.Root
 	75,  // 45: strake.v1.OpenVolumeReply.cuts:type_name -> strake.v1.Cut
@@ -9919,20 +10139,20 @@ var file_meta_proto_depIdxs = []int32{
 	77,  // 50: strake.v1.AcquireLeaseReply.open:type_name -> strake.v1.OpenVolumeReply
 	72,  // 51: strake.v1.AllocateSegmentsReply.segments:type_name -> strake.v1.Segment
 	73,  // 52: strake.v1.AllocateSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	140, // 53: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
-	140, // 54: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
+	142, // 53: strake.v1.SealSegmentsRequest.seals:type_name -> strake.v1.Seal
+	142, // 54: strake.v1.CloseEpochRequest.seals:type_name -> strake.v1.Seal
 	74,  // 55: strake.v1.RecordRootRequest.root:type_name -> strake.v1.Root
-	140, // 56: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
+	142, // 56: strake.v1.RecordRootRequest.map_lists:type_name -> strake.v1.Seal
 	72,  // 57: strake.v1.GetSegmentsReply.segments:type_name -> strake.v1.Segment
 	73,  // 58: strake.v1.GetSegmentsReply.servers:type_name -> strake.v1.ServerAddress
 	72,  // 59: strake.v1.ListSegmentsReply.segments:type_name -> strake.v1.Segment
 	73,  // 60: strake.v1.ListSegmentsReply.servers:type_name -> strake.v1.ServerAddress
-	141, // 61: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
+	143, // 61: strake.v1.ShardReport.shard:type_name -> strake.v1.ShardRef
 	97,  // 62: strake.v1.ReportShardsRequest.reports:type_name -> strake.v1.ShardReport
 	98,  // 63: strake.v1.ReportShardsRequest.devices:type_name -> strake.v1.DeviceReport
-	141, // 64: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
-	141, // 65: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
-	141, // 66: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
+	143, // 64: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
+	143, // 65: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
+	143, // 66: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
 	34,  // 67: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
 	105, // 68: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
 	106, // 69: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
@@ -9955,119 +10175,122 @@ var file_meta_proto_depIdxs = []int32{
 	129, // 86: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
 	20,  // 87: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
 	23,  // 88: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
-	3,   // 89: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	5,   // 90: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	8,   // 91: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	10,  // 92: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	14,  // 93: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	16,  // 94: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	25,  // 95: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	27,  // 96: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	29,  // 97: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	32,  // 98: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	36,  // 99: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	38,  // 100: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	40,  // 101: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	42,  // 102: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	44,  // 103: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	46,  // 104: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	49,  // 105: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
-	51,  // 106: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
-	53,  // 107: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
-	55,  // 108: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
-	57,  // 109: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
-	59,  // 110: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
-	61,  // 111: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
-	63,  // 112: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
-	65,  // 113: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
-	67,  // 114: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
-	69,  // 115: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
-	76,  // 116: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	79,  // 117: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	81,  // 118: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	83,  // 119: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	85,  // 120: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	87,  // 121: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	89,  // 122: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	91,  // 123: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	93,  // 124: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	95,  // 125: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	99,  // 126: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	101, // 127: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	111, // 128: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	113, // 129: strake.v1.Meta.Rebalance:input_type -> strake.v1.RebalanceRequest
-	116, // 130: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	118, // 131: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	120, // 132: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	123, // 133: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
-	125, // 134: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
-	127, // 135: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
-	130, // 136: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
-	132, // 137: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
-	134, // 138: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
-	136, // 139: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
-	103, // 140: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
-	107, // 141: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
-	109, // 142: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
-	4,   // 143: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	6,   // 144: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	9,   // 145: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	11,  // 146: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	15,  // 147: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	18,  // 148: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	26,  // 149: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	28,  // 150: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	31,  // 151: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	33,  // 152: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	37,  // 153: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	39,  // 154: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	41,  // 155: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	43,  // 156: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	45,  // 157: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	47,  // 158: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	50,  // 159: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
-	52,  // 160: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
-	54,  // 161: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
-	56,  // 162: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
-	58,  // 163: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
-	60,  // 164: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
-	62,  // 165: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
-	64,  // 166: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
-	66,  // 167: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
-	68,  // 168: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
-	70,  // 169: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
-	77,  // 170: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	80,  // 171: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	82,  // 172: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	84,  // 173: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	86,  // 174: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	88,  // 175: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	90,  // 176: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	92,  // 177: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	94,  // 178: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	96,  // 179: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	100, // 180: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	102, // 181: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	112, // 182: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	114, // 183: strake.v1.Meta.Rebalance:output_type -> strake.v1.RebalanceReply
-	117, // 184: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	119, // 185: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	121, // 186: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	124, // 187: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
-	126, // 188: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
-	128, // 189: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
-	131, // 190: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
-	133, // 191: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
-	135, // 192: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
-	137, // 193: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
-	104, // 194: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
-	108, // 195: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
-	110, // 196: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
-	143, // [143:197] is the sub-list for method output_type
-	89,  // [89:143] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	34,  // 89: strake.v1.FlattenVolumeReply.volume:type_name -> strake.v1.Volume
+	3,   // 90: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	5,   // 91: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	8,   // 92: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	10,  // 93: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	14,  // 94: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	16,  // 95: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	25,  // 96: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	27,  // 97: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	29,  // 98: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	32,  // 99: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	36,  // 100: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	38,  // 101: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	40,  // 102: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	42,  // 103: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	44,  // 104: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	46,  // 105: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	49,  // 106: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
+	51,  // 107: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
+	53,  // 108: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
+	55,  // 109: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
+	57,  // 110: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
+	59,  // 111: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
+	61,  // 112: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
+	63,  // 113: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
+	65,  // 114: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
+	138, // 115: strake.v1.Meta.FlattenVolume:input_type -> strake.v1.FlattenVolumeRequest
+	67,  // 116: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
+	69,  // 117: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
+	76,  // 118: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	79,  // 119: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	81,  // 120: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	83,  // 121: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	85,  // 122: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	87,  // 123: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	89,  // 124: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	91,  // 125: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	93,  // 126: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	95,  // 127: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	99,  // 128: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	101, // 129: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	111, // 130: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	113, // 131: strake.v1.Meta.Rebalance:input_type -> strake.v1.RebalanceRequest
+	116, // 132: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	118, // 133: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	120, // 134: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	123, // 135: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	125, // 136: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	127, // 137: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	130, // 138: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	132, // 139: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	134, // 140: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	136, // 141: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	103, // 142: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
+	107, // 143: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
+	109, // 144: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
+	4,   // 145: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	6,   // 146: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	9,   // 147: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	11,  // 148: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	15,  // 149: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	18,  // 150: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	26,  // 151: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	28,  // 152: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	31,  // 153: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	33,  // 154: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	37,  // 155: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	39,  // 156: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	41,  // 157: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	43,  // 158: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	45,  // 159: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	47,  // 160: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	50,  // 161: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
+	52,  // 162: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
+	54,  // 163: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
+	56,  // 164: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
+	58,  // 165: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
+	60,  // 166: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
+	62,  // 167: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
+	64,  // 168: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
+	66,  // 169: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
+	139, // 170: strake.v1.Meta.FlattenVolume:output_type -> strake.v1.FlattenVolumeReply
+	68,  // 171: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
+	70,  // 172: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
+	77,  // 173: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	80,  // 174: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	82,  // 175: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	84,  // 176: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	86,  // 177: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	88,  // 178: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	90,  // 179: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	92,  // 180: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	94,  // 181: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	96,  // 182: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	100, // 183: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	102, // 184: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	112, // 185: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	114, // 186: strake.v1.Meta.Rebalance:output_type -> strake.v1.RebalanceReply
+	117, // 187: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	119, // 188: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	121, // 189: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	124, // 190: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	126, // 191: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	128, // 192: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	131, // 193: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	133, // 194: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	135, // 195: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	137, // 196: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	104, // 197: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
+	108, // 198: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
+	110, // 199: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
+	145, // [145:200] is the sub-list for method output_type
+	90,  // [90:145] is the sub-list for method input_type
+	90,  // [90:90] is the sub-list for extension type_name
+	90,  // [90:90] is the sub-list for extension extendee
+	0,   // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
@@ -10082,7 +10305,7 @@ func file_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meta_proto_rawDesc), len(file_meta_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   136,
+			NumMessages:   138,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

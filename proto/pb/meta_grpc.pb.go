@@ -48,6 +48,7 @@ const (
 	Meta_CloseSnapshot_FullMethodName    = "/strake.v1.Meta/CloseSnapshot"
 	Meta_CloneVolume_FullMethodName      = "/strake.v1.Meta/CloneVolume"
 	Meta_RollbackVolume_FullMethodName   = "/strake.v1.Meta/RollbackVolume"
+	Meta_FlattenVolume_FullMethodName    = "/strake.v1.Meta/FlattenVolume"
 	Meta_HoldTag_FullMethodName          = "/strake.v1.Meta/HoldTag"
 	Meta_MarkTagReady_FullMethodName     = "/strake.v1.Meta/MarkTagReady"
 	Meta_OpenVolume_FullMethodName       = "/strake.v1.Meta/OpenVolume"
@@ -120,6 +121,9 @@ type MetaClient interface {
 	CloneVolume(ctx context.Context, in *CloneVolumeRequest, opts ...grpc.CallOption) (*CloneVolumeReply, error)
 	// RollbackVolume makes a volume what a snapshot of it is; what it was is kept.
 	RollbackVolume(ctx context.Context, in *RollbackVolumeRequest, opts ...grpc.CallOption) (*RollbackVolumeReply, error)
+	// FlattenVolume wants a clone made independent of what it began as, in the
+	// background; Volume.inherited_bytes tells how far that is.
+	FlattenVolume(ctx context.Context, in *FlattenVolumeRequest, opts ...grpc.CallOption) (*FlattenVolumeReply, error)
 	HoldTag(ctx context.Context, in *HoldTagRequest, opts ...grpc.CallOption) (*HoldTagReply, error)
 	// MarkTagReady records a tag's content digest.
 	MarkTagReady(ctx context.Context, in *MarkTagReadyRequest, opts ...grpc.CallOption) (*MarkTagReadyReply, error)
@@ -431,6 +435,16 @@ func (c *metaClient) RollbackVolume(ctx context.Context, in *RollbackVolumeReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RollbackVolumeReply)
 	err := c.cc.Invoke(ctx, Meta_RollbackVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *metaClient) FlattenVolume(ctx context.Context, in *FlattenVolumeRequest, opts ...grpc.CallOption) (*FlattenVolumeReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FlattenVolumeReply)
+	err := c.cc.Invoke(ctx, Meta_FlattenVolume_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -777,6 +791,9 @@ type MetaServer interface {
 	CloneVolume(context.Context, *CloneVolumeRequest) (*CloneVolumeReply, error)
 	// RollbackVolume makes a volume what a snapshot of it is; what it was is kept.
 	RollbackVolume(context.Context, *RollbackVolumeRequest) (*RollbackVolumeReply, error)
+	// FlattenVolume wants a clone made independent of what it began as, in the
+	// background; Volume.inherited_bytes tells how far that is.
+	FlattenVolume(context.Context, *FlattenVolumeRequest) (*FlattenVolumeReply, error)
 	HoldTag(context.Context, *HoldTagRequest) (*HoldTagReply, error)
 	// MarkTagReady records a tag's content digest.
 	MarkTagReady(context.Context, *MarkTagReadyRequest) (*MarkTagReadyReply, error)
@@ -918,6 +935,9 @@ func (UnimplementedMetaServer) CloneVolume(context.Context, *CloneVolumeRequest)
 }
 func (UnimplementedMetaServer) RollbackVolume(context.Context, *RollbackVolumeRequest) (*RollbackVolumeReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method RollbackVolume not implemented")
+}
+func (UnimplementedMetaServer) FlattenVolume(context.Context, *FlattenVolumeRequest) (*FlattenVolumeReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method FlattenVolume not implemented")
 }
 func (UnimplementedMetaServer) HoldTag(context.Context, *HoldTagRequest) (*HoldTagReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method HoldTag not implemented")
@@ -1473,6 +1493,24 @@ func _Meta_RollbackVolume_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MetaServer).RollbackVolume(ctx, req.(*RollbackVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Meta_FlattenVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FlattenVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MetaServer).FlattenVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Meta_FlattenVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MetaServer).FlattenVolume(ctx, req.(*FlattenVolumeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -2098,6 +2136,10 @@ var Meta_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RollbackVolume",
 			Handler:    _Meta_RollbackVolume_Handler,
+		},
+		{
+			MethodName: "FlattenVolume",
+			Handler:    _Meta_FlattenVolume_Handler,
 		},
 		{
 			MethodName: "HoldTag",

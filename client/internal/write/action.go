@@ -151,6 +151,7 @@ const (
 type Allocation struct {
 	Request   RequestID
 	Map       bool
+	Cold      bool               // for relocations: may come from the reserve
 	Count     int                // 1 to MaxSpare
 	MinLength layout.ShardOffset // per shard, at least; 0: any
 	Avoid     []layout.ServerID  // ascending; not on these, if that can be

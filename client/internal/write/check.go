@@ -108,7 +108,7 @@ func (c *Core) checkHeld() error {
 func (c *Core) checkBounds() error {
 	limit := c.cfg.MemoryCap + c.cfg.MaxWrite()
 	switch {
-	case len(c.open) > MaxOpen || len(c.spares) > MaxSpare:
+	case c.warm() > MaxOpen || len(c.spares) > MaxSpare:
 		return fmt.Errorf("I7: %d open segments, %d spares", len(c.open), len(c.spares))
 	case c.held > limit && !c.mapped:
 		return fmt.Errorf("I7: %d bytes held, at most %d", c.held, limit)

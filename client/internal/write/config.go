@@ -31,7 +31,8 @@ const (
 	MaxLate             = 2 * time.Second       // and always after
 	GatherLeast         = 256 << 10             // bytes pending that are cut when a place in flight comes free
 	EagerMost           = 256 << 10             // bytes of a write that is made durable ahead of its Flush
-	MaxOpen             = 4                     // open segments of one volume
+	MaxOpen             = 4                     // open segments of one volume, the cold one not counted
+	coldInFlight        = 2                     // relocations in flight: the log waits for them as for any stripe
 	MinSpare            = 2                     // segments allocated ahead
 	MaxSpare            = 64                    // and never more, used or not
 	MaxSegmentStripes   = 1 << 16               // a segment with so many is full

@@ -42,6 +42,7 @@ type Core struct {
 	limitedSince         time.Duration // the open segments limit the writer since; -1: they don't
 	need                 bool          // no segment takes the next stripe
 	noRoom               bool          // the last segment that was needed was refused for want of space
+	cold                 cold
 	needLength           layout.ShardOffset
 	lastLength           layout.ShardOffset // of the last grant
 	lastK                uint8              // of the last grant

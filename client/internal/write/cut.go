@@ -22,7 +22,7 @@ func (c *Core) build(now time.Duration) {
 // due tells whether what is pending is to be cut now.
 func (c *Core) due(now time.Duration, g layout.Geometry) bool {
 	switch {
-	case len(c.flight) == 0, c.unresolved > 0, c.releasing, c.mapped:
+	case len(c.flight) == 0, c.unresolved > 0, c.releasing, c.mapped, c.pending.at(0).relocation:
 		return true
 	case c.pendBlocks >= fullStripe(g), c.freed && c.pendBlocks.Bytes() >= GatherLeast:
 		return true

@@ -22,7 +22,7 @@ func (c *Core) finish(now time.Duration) {
 		c.close(c.open[0], full)
 	}
 	c.sealAll(now)
-	if len(c.closed) > 0 || c.allocation != nil {
+	if len(c.closed) > 0 || c.allocation != nil || c.cold.allocation != nil {
 		return
 	}
 	c.err = errClosed

@@ -69,22 +69,35 @@ func (c *Core) forNew(now time.Duration) *segment {
 	if c.mapped {
 		return c.forPage(now)
 	}
+	if c.pending.at(0).relocation {
+		if s, wait := c.forRelocation(); s != nil || wait {
+			return s
+		}
+	}
 	var best *segment
 	for _, s := range c.open {
 		if c.takes(s) && (best == nil || s.flight < best.flight) {
 			best = s
 		}
 	}
-	if best == nil && len(c.open) == 0 {
+	if best == nil && c.warm() == 0 {
 		best = c.openSpare(now, 0, c.lastSeq+1)
 		c.need = best == nil
 	}
 	return best
 }
 
-// takes tells whether s takes a new stripe now. (A map checkpoint is not bounded
-// here: Place is.)
-func (c *Core) takes(s *segment) bool { return s.flight < c.cfg.InFlight }
+// takes tells whether s takes a new stripe of clients now. (A map checkpoint is not
+// bounded here: Place is.)
+func (c *Core) takes(s *segment) bool { return !s.cold && s.flight < c.cfg.InFlight }
+
+// oldestWarm is the oldest open segment that takes what clients write; there is one.
+func (c *Core) oldestWarm() *segment {
+	if c.open[0].cold {
+		return c.open[1]
+	}
+	return c.open[0]
+}
 
 // openSpare opens the first healthy spare that holds a stripe of n blocks.
 func (c *Core) openSpare(now time.Duration, n layout.BlockCount, seq layout.Seq) *segment {
@@ -92,8 +105,8 @@ func (c *Core) openSpare(now time.Duration, n layout.BlockCount, seq layout.Seq)
 		if !s.healthy(now) || !s.fits(n, seq) {
 			continue
 		}
-		if len(c.open) == MaxOpen {
-			c.close(c.open[0], full)
+		if c.warm() == MaxOpen {
+			c.close(c.oldestWarm(), full)
 		}
 		c.spares = slices.Delete(c.spares, i, i+1)
 		s.state = open
@@ -106,7 +119,7 @@ func (c *Core) openSpare(now time.Duration, n layout.BlockCount, seq layout.Seq)
 // limited opens one segment more when the open ones have limited the writer for
 // a while: all their places in flight are taken and a full stripe is pending.
 func (c *Core) limited(now time.Duration) bool {
-	limited := len(c.open) > 0 && !c.mapped && c.pendBlocks >= fullStripe(c.open[0].pub.Geometry)
+	limited := c.warm() > 0 && !c.mapped && c.pendBlocks >= fullStripe(c.oldestWarm().pub.Geometry)
 	for _, s := range c.open {
 		limited = limited && !c.takes(s)
 	}
@@ -115,7 +128,7 @@ func (c *Core) limited(now time.Duration) bool {
 		c.limitedSince = -1
 	case c.limitedSince < 0:
 		c.limitedSince = now
-	case now-c.limitedSince >= openAfter && len(c.open) < MaxOpen:
+	case now-c.limitedSince >= openAfter && c.warm() < MaxOpen:
 		c.limitedSince = -1
 		return c.openSpare(now, 0, c.lastSeq+1) != nil
 	}
@@ -145,7 +158,9 @@ func (c *Core) lay(now time.Duration, e *entry, st *Stripe, s *segment, shape la
 	e.stripe, e.seg, e.parts = st, s, h.Participants()
 	e.stored, e.durable, e.again, e.sentAt = 0, 0, 0, now
 	c.flight = append(c.flight, e)
-	c.rate.add(now, layout.ShardOffset(shape.Unit))
+	if !s.cold {
+		c.rate.add(now, layout.ShardOffset(shape.Unit))
+	}
 	if s.spent() {
 		c.close(s, full)
 	}
@@ -155,6 +170,9 @@ func (c *Core) lay(now time.Duration, e *entry, st *Stripe, s *segment, shape la
 func (c *Core) close(s *segment, state segState) {
 	switch s.state {
 	case open:
+		if s == c.cold.segment {
+			c.cold.segment = nil
+		}
 		c.open = remove(c.open, s)
 		c.closed = append(c.closed, s)
 	case spare:

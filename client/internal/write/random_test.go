@@ -24,10 +24,14 @@ func TestRandomHistoriesKeepTheRules(t *testing.T) {
 	if *seedFlag != 0 {
 		first, last = *seedFlag, *seedFlag
 	}
+	cold := 0
 	for seed := first; seed <= last; seed++ {
-		if err := history(seed, *seedFlag != 0, t); err != nil {
+		if err := history(seed, *seedFlag != 0, &cold, t); err != nil {
 			t.Fatalf("seed %d: %v\nagain: go test ./client/internal/write -run RandomHistories -seed=%d -v", seed, err, seed)
 		}
+	}
+	if *seedFlag == 0 && cold < int(last)/4 {
+		t.Errorf("%d relocations found a segment of their own in %d histories: the test tests little", cold, last)
 	}
 }
 
@@ -37,15 +41,16 @@ type world struct {
 	d      *writetest.Driver
 	nextID uint64
 	lost   int
+	cold   *int // relocations for which there was a segment
 	t      *testing.T
 }
 
 // history runs one writer through a random one: trouble first, then all heals
 // and the volume is released (or the writer was deposed).
-func history(seed uint64, verbose bool, t *testing.T) error {
+func history(seed uint64, verbose bool, cold *int, t *testing.T) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	g := []layout.Geometry{{K: 4, M: 2}, {K: 2, M: 1}, {K: 1, M: 1}, {K: 3, M: 2}}[r.IntN(4)]
-	w := &world{r: r, t: t, cell: writetest.NewCell(r, g.Shards()+r.IntN(4))}
+	w := &world{r: r, t: t, cold: cold, cell: writetest.NewCell(r, g.Shards()+r.IntN(4))}
 	w.cell.Rows = []int{4, 32, 300}[r.IntN(3)]
 	w.d = writetest.NewDriver(w.cell, write.Config{Epoch: 1, LastSeq: layout.Seq(r.IntN(3)), Geometry: g,
 		MemoryCap: 64 * layout.BlockSize << r.IntN(4), InFlight: 1 + r.IntN(6)})
@@ -109,6 +114,15 @@ func (w *world) submit() {
 	r := w.r
 	w.nextID++
 	x := write.Write{ID: write.WriteID(w.nextID), Durable: r.IntN(4) == 0, Relocation: r.IntN(10) == 0}
+	if x.Relocation && r.IntN(4) > 0 { // as a cleaner does: not before there is a segment for it
+		ready := false
+		w.d.Do(func(c *write.Core) { _, ready, _ = c.RelocationReady(w.d.Now, 40) })
+		if x.Relocation = ready; ready {
+			*w.cold++
+		}
+	} else if r.IntN(40) == 0 {
+		w.d.Do(func(c *write.Core) { c.CloseCold(w.d.Now) })
+	}
 	for range 1 + r.IntN(3) {
 		x.Ranges = append(x.Ranges, stripe.Range{Start: layout.BlockNumber(r.IntN(100)), Count: uint32(1 + r.IntN(12)), Kind: stripe.RangeKind(1 + min(r.IntN(8), 2))})
 	}

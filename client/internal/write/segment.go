@@ -31,6 +31,7 @@ type shard struct {
 type segment struct {
 	pub     *Segment
 	state   segState
+	cold    bool               // takes relocations alone
 	end     layout.ShardOffset // where the next row begins
 	last    layout.Seq         // highest seq placed here; later ones are higher
 	asked   int                // failures known when it was asked for

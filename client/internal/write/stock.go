@@ -92,7 +92,7 @@ func (c *Core) giveBack(now time.Duration) {
 
 // Granted answers an Allocate.
 func (c *Core) Granted(now time.Duration, id RequestID, segments []Segment, err error) {
-	if c.err != nil || c.allocation == nil || c.allocation.Request != id {
+	if c.err != nil || c.grantedCold(now, id, segments, err) || c.allocation == nil || c.allocation.Request != id {
 		return
 	}
 	asked := c.allocation

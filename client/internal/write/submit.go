@@ -47,8 +47,11 @@ func (c *Core) Submit(now time.Duration, w Write) error {
 		return err
 	}
 	c.ordSubmit++
-	c.habit.wrote()
-	eager := w.Durable || blocks.Bytes() <= EagerMost && c.alone() && c.habit.flushesEach()
+	eager := w.Durable
+	if !w.Relocation {
+		c.habit.wrote()
+		eager = eager || blocks.Bytes() <= EagerMost && c.alone() && c.habit.flushesEach()
+	}
 	c.held += blocks.Bytes()
 	c.pendBlocks += blocks
 	var first layout.BlockCount

@@ -54,12 +54,13 @@ func (c *Core) placeTick(want func(time.Duration)) {
 	if c.allocAt != 0 && c.allocation == nil {
 		want(c.allocAt)
 	}
-	if c.pending.len() == 0 && c.moving.len() == 0 {
+	if c.pending.len() == 0 && c.moving.len() == 0 && c.pauseUntil == 0 {
 		return
 	}
 	switch {
 	case c.pauseUntil != 0:
 		want(c.pauseUntil)
+	case c.pending.len() > 0 && c.pending.at(0).relocation && c.cold.segment != nil: // waits for a place in flight there
 	case c.pending.len() > 0 && c.moving.len() == 0 && !c.need:
 		for _, s := range c.open {
 			if c.takes(s) {

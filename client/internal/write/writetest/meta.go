@@ -17,7 +17,7 @@ func (c *Cell) Grant(epoch layout.Epoch, want layout.Geometry, a *write.Allocati
 	if err := c.metaRefuses(epoch); err != nil {
 		return nil, err
 	}
-	if c.Full && !a.Urgent {
+	if c.Full && !a.Urgent && !a.Cold {
 		return nil, errs.New(errs.NoSpace, "", "no device has room")
 	}
 	var out []write.Segment

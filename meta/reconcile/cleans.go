@@ -1,0 +1,97 @@
+package reconcile
+
+import (
+	"fmt"
+
+	"strake/internal/layout"
+	"strake/meta/state"
+)
+
+const (
+	// garbageShare is the part of what a volume stores that, once it is garbage,
+	// makes a janitor clean it; the janitor judges for itself how far.
+	garbageShare = 10 // a tenth
+	// garbageLeast is left alone, in bytes.
+	garbageLeast = 8 << 20
+)
+
+// cleaning is what is known of volumes that janitors clean.
+type cleaning struct {
+	idle  sightings[layout.VolumeID]     // that want it and have no writer
+	ended map[layout.VolumeID]bool       // cleaned since the last plan
+	left  map[layout.VolumeID]cleanState // as their last cleaning left them: nothing more is to be had
+	after string                         // a name: where the next plan goes on
+}
+
+// cleanState tells whether anything changed that cleaning depends on.
+type cleanState struct {
+	root       layout.RootNumber
+	last       layout.Seq
+	frozen     layout.Seq // a snapshot more holds back more, one less may not
+	flattening bool
+}
+
+func (c cleanState) stands(now cleanState) bool {
+	return c.root == now.root && c.last == now.last && c.frozen <= now.frozen && c.flattening == now.flattening
+}
+
+func newCleaning() cleaning {
+	return cleaning{idle: newSightings[layout.VolumeID](), ended: map[layout.VolumeID]bool{}, left: map[layout.VolumeID]cleanState{}}
+}
+
+// cleans hands volumes to janitors that hold garbage, or are to be flattened, while
+// nobody writes them: a writer cleans its own volume. One that was cleaned is left
+// alone until it is written again or a snapshot of it goes: what the last cleaning
+// left can't be had.
+func (pl *plan) cleans() {
+	up := pl.upServers()
+	if len(up) == 0 {
+		return
+	}
+	c := &pl.p.cleaning
+	for id := range c.ended {
+		if v, ok := pl.view.Volume(id); ok {
+			c.left[id] = pl.cleanState(&v)
+		}
+		delete(c.ended, id)
+	}
+	page, more := pl.view.Volumes("", c.after, pl.p.limits.Scan)
+	for i := range page {
+		v := &page[i]
+		c.after = v.Tenant + "/" + v.Name
+		reason := pl.wantsCleaning(v)
+		if reason == "" || pl.p.cleaning.idle.see(v.ID, pl.now) < pl.p.limits.CleanAfter {
+			continue
+		}
+		t := Clean{Volume: v.ID, Reason: reason}
+		t.Server = up[(uint64(v.ID)+uint64(pl.failures(t)))%uint64(len(up))] // another one after a failure
+		pl.add(t)
+	}
+	if !more {
+		c.after = ""
+		c.idle.passed()
+	}
+}
+
+func (pl *plan) cleanState(v *state.Volume) cleanState {
+	return cleanState{v.Root.Number, v.LastSeq, pl.view.FrozenSeq(v.ID), v.Flattening}
+}
+
+// wantsCleaning says why a janitor should look after a volume; empty: it should not.
+func (pl *plan) wantsCleaning(v *state.Volume) string {
+	if v.Holder != 0 || v.Unsealed > 0 || !v.Closed {
+		return ""
+	}
+	garbage := v.Garbage()
+	dirty := garbage >= garbageLeast && garbage >= v.StoredBytes/garbageShare
+	switch left, cleaned := pl.p.cleaning.left[v.ID]; {
+	case !dirty && !v.Flattening:
+		delete(pl.p.cleaning.left, v.ID)
+		return ""
+	case cleaned && left.stands(pl.cleanState(v)):
+		return ""
+	case v.Flattening:
+		return "it is to be flattened"
+	}
+	return fmt.Sprintf("%s of the %s that it stores are garbage", layout.SizeText(garbage), layout.SizeText(v.StoredBytes))
+}

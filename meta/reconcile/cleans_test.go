@@ -1,0 +1,103 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"strake/internal/layout"
+	"strake/meta/state"
+)
+
+// plans makes plans for a while and carries them out.
+func (w *world) plans(seconds int) {
+	for range seconds {
+		w.now += time.Second
+		w.hearAll()
+		w.planner.Kept(w.session, w.now)
+		for _, task := range w.planner.Plan(w.state.View(), w.now) {
+			w.do(task)
+			w.planner.Done(task, true, w.now)
+		}
+	}
+}
+
+// halfEmpty is a volume without a writer that stores 96 MiB, of which blocks are live
+// by its newest root.
+func (w *world) halfEmpty(name string, blocks uint64) layout.VolumeID {
+	id := w.create(name)
+	for range 3 {
+		s := w.allocate(id, 1, 2)
+		w.must(state.OpenSegments{Segments: []layout.SegmentID{s}})
+		seal := w.sealed(s, 1)
+		for i := range seal.Shards {
+			seal.Shards[i].Length = 4 << 20
+		}
+		v, _ := w.state.View().Volume(id)
+		w.must(state.SealSegments{Volume: id, Epoch: v.Epoch, Seals: []state.Seal{seal}})
+	}
+	w.root(id, blocks)
+	v, _ := w.state.View().Volume(id)
+	w.must(state.ReleaseLease{Session: w.session, Volume: id, Epoch: v.Epoch, LastSeq: v.LastSeq})
+	return id
+}
+
+func (w *world) root(id layout.VolumeID, live uint64) {
+	v, _ := w.state.View().Volume(id)
+	w.must(state.RecordRoot{Volume: id, Epoch: v.Epoch, Root: state.Root{Number: v.Root.Number + 1, Covers: v.LastSeq, Page: []byte{1}, Live: live, Own: live, Pages: 1}})
+}
+
+func TestAVolumeWithGarbageAndNoWriterIsCleanedOnceUntilItChanges(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	full := w.halfEmpty("full", 3*1024)
+	v := w.halfEmpty("v", 1024)
+	w.plans(5)
+	if len(w.cleaned) != 0 {
+		t.Fatalf("cleaned at once: %+v", w.cleaned)
+	}
+	w.plans(60)
+	if len(w.cleaned) != 1 || w.cleaned[0].Volume != v || !strings.Contains(w.cleaned[0].Reason, "garbage") {
+		t.Fatalf("cleaned %+v; volume %d is full, %d is not", w.cleaned, full, v)
+	}
+	w.must(state.AcquireLease{ID: w.next(), Session: w.session, Volume: state.VolumeRef{ID: v}})
+	w.root(v, 1000)
+	w.plans(60)
+	if len(w.cleaned) != 1 {
+		t.Fatalf("cleaned %+v while it is written", w.cleaned)
+	}
+	vol, _ := w.state.View().Volume(v)
+	w.must(state.ReleaseLease{Session: w.session, Volume: v, Epoch: vol.Epoch, LastSeq: vol.LastSeq})
+	w.plans(60)
+	if len(w.cleaned) != 2 {
+		t.Fatalf("cleaned %+v after it was written", w.cleaned)
+	}
+	w.planner = New(DefaultLimits()) // a new leader knows no better than to look again
+	w.plans(60)
+	if len(w.cleaned) != 3 {
+		t.Fatalf("cleaned %+v by two leaders", w.cleaned)
+	}
+}
+
+func TestAVolumeIsFlattenedAndSnapshotsThatGoHaveItCleanedAgain(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	v := w.halfEmpty("v", 1024)
+	w.must(state.CreateSnapshots{ID: w.next(), Items: []state.SnapshotItem{{Volume: state.VolumeRef{ID: v}, Name: "s"}}})
+	w.plans(60)
+	if len(w.cleaned) != 1 {
+		t.Fatalf("cleaned %+v", w.cleaned)
+	}
+	w.must(state.RemoveSnapshot{ID: w.next(), Volume: state.VolumeRef{ID: v}, Name: "s"})
+	w.plans(60)
+	if len(w.cleaned) != 2 {
+		t.Fatalf("cleaned %+v after the snapshot went", w.cleaned)
+	}
+	w.must(state.CreateSnapshots{ID: w.next(), Items: []state.SnapshotItem{{Volume: state.VolumeRef{ID: v}, Name: "t"}}})
+	clone := w.must(state.CloneVolume{ID: w.next(), Volume: state.VolumeRef{ID: v}, Snapshot: "t", Name: "w"}).Volume
+	w.cleaned = nil
+	w.must(state.FlattenVolume{Volume: state.VolumeRef{ID: clone}})
+	w.plans(30)
+	if n := fmt.Sprint(w.cleaned); len(w.cleaned) != 1 || w.cleaned[0].Volume != clone || !strings.Contains(n, "flattened") {
+		t.Fatalf("handed out %v", n)
+	}
+}

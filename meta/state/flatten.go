@@ -1,0 +1,98 @@
+package state
+
+import "strake/internal/layout"
+
+// FlattenVolume wants a branch made independent of its origin, or, with Stop, no
+// more. Whoever holds its lease next copies what it still names of its ancestors;
+// the root that says so (RecordRoot.Flat) ends the wish.
+type FlattenVolume struct {
+	ID     CommandID `cbor:"1,keyasint,omitempty"`
+	Volume VolumeRef `cbor:"2,keyasint"`
+	Stop   bool      `cbor:"3,keyasint,omitempty"`
+}
+
+// Type, CommandID and request: see Command.
+func (c FlattenVolume) Type() Type           { return TypeFlattenVolume }
+func (c FlattenVolume) CommandID() CommandID { return c.ID }
+func (c FlattenVolume) request() Command     { return c }
+func (c FlattenVolume) check() error         { return c.Volume.check("flatten volume") }
+
+// apply leaves a volume alone that names nothing of another.
+func (c FlattenVolume) apply(t *tables, r *Result) error {
+	v, err := t.resolve("flatten volume", c.Volume)
+	if err != nil {
+		return err
+	}
+	r.Volume = v.ID
+	want := !c.Stop && v.Origin != 0 && v.Flat == 0
+	if v.Flattening == want {
+		r.Repeat = true
+		return nil
+	}
+	v.Flattening = want
+	t.putVolume(v)
+	return nil
+}
+
+// FrozenSeq is the highest seq that a snapshot of a volume's branch holds, a hidden
+// one too; 0: there is none. A segment that begins at or before it is needed,
+// whatever the head names.
+func (v *View) FrozenSeq(id layout.VolumeID) layout.Seq {
+	if f := v.t.newest(id); f != nil {
+		return f.Seq
+	}
+	return 0
+}
+
+// Garbage is about what cleaning a volume would give back, in bytes on all shards:
+// what its own segments store beyond what its newest root's live blocks need in full
+// stripes. It knows neither what was overwritten since nor what snapshots need.
+func (v *Volume) Garbage() uint64 {
+	if v.Root.Pages == 0 { // nobody counted: every root has a page
+		return 0
+	}
+	blocks := layout.BlockCount(v.Root.Own + v.Root.Pages)
+	needed := uint64(blocks.Bytes()) / uint64(v.Geometry.K) * uint64(v.Geometry.Shards())
+	return v.StoredBytes - min(v.StoredBytes, v.RetiredBytes+needed)
+}
+
+// StoredByFamily is what the sealed segments of a volume take, and of the records
+// that rollbacks made of it, whose snapshots stand: the volume as people see it.
+func (v *View) StoredByFamily(vol *Volume) (bytes uint64) {
+	bytes = vol.StoredBytes
+	if vol.Family == 0 {
+		return bytes // never rolled back
+	}
+	seen := map[layout.VolumeID]bool{vol.ID: true}
+	add := func(id layout.SnapshotID) (origin layout.SnapshotID) {
+		f, ok := v.t.frozen.Get(id)
+		if !ok || f.Family != vol.Family {
+			return 0
+		}
+		of, ok := v.t.volumes.Get(f.Volume)
+		if !ok {
+			return 0
+		}
+		if !seen[of.ID] {
+			seen[of.ID] = true
+			bytes += of.StoredBytes
+		}
+		return of.Origin
+	}
+	for origin := vol.Origin; origin != 0; { // hidden snapshots too
+		origin = add(origin)
+	}
+	v.t.ofFamily.ascend(uint64(vol.Family), 0, func(id uint64) bool { add(layout.SnapshotID(id)); return true })
+	return bytes
+}
+
+// Space adds up what volumes hold: bytes of live data as of their newest roots,
+// parity not counted, bytes in sealed segments, and garbage in these. Data that a
+// clone shares counts where it lies.
+func (v *View) Space() (live, stored, garbage uint64) {
+	v.t.volumes.Scan(func(_ layout.VolumeID, vol *Volume) bool {
+		live, stored, garbage = live+vol.Root.Own*layout.BlockSize, stored+vol.StoredBytes, garbage+vol.Garbage()
+		return true
+	})
+	return live, stored, garbage
+}
