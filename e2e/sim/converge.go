@@ -35,6 +35,9 @@ func (s *Sim) converge() {
 		s.meta.elect(s.rand.IntN(metaServers))
 	}
 	s.run(s.now+calm, func() bool { return false })
+	for _, c := range s.chunks { // one that was slow has work left from then
+		s.run(max(s.now, c.busyUntil), func() bool { return false })
+	}
 	s.readAll()
 	if s.chance(500) && s.err == nil {
 		s.removeOne()

@@ -34,7 +34,7 @@ func (s *Sim) fault() {
 	}{
 		{14, s.faultCrash}, {10, s.faultPowerCut}, {6, s.faultPause}, {10, s.faultPartition}, {6, s.faultIsolate},
 		{8, s.faultSlow}, {10, s.faultWeather}, {8, s.faultLeader}, {4, s.faultSnapshot}, {8, s.faultClientDies},
-		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultOutage}, {3, s.faultRotAndDeath}, {5, s.faultDrain}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
+		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultOutage}, {3, s.faultRotAndDeath}, {5, s.faultDrain}, {3, s.faultRebalance}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
 	}
 	total := 0
 	for _, k := range kinds {
@@ -313,6 +313,20 @@ func (s *Sim) faultDrain() {
 	s.note("drain", uint64(c.number))
 	s.changeDevice(c, state.DrainDevice)
 	s.after(s.between(2*time.Second, 10*time.Second), func() { s.changeDevice(c, state.UndrainDevice) })
+}
+
+// faultRebalance has devices evened out: an administrator's doing.
+func (s *Sim) faultRebalance() {
+	if s.meta.leader < 0 {
+		return
+	}
+	s.note("rebalance")
+	id := state.CommandID(s.rand.Uint64() | 1)
+	s.meta.spawn(func(f *simclient.Fiber) {
+		if _, err := s.meta.propose(f, state.Rebalance{ID: id, On: true}); err == nil {
+			s.rare("a rebalance begun")
+		}
+	})
 }
 
 // changeDevice asks the leader until it is done.

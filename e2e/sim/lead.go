@@ -167,6 +167,10 @@ func (m *metaService) carryOut(f *simclient.Fiber, task reconcile.Task) (err err
 		return m.finalizeSegment(f, t)
 	case reconcile.Free:
 		_, err = m.propose(f, state.FreeSegments{Volume: t.Volume})
+	case reconcile.EndRebalance:
+		if _, err = m.propose(f, state.Rebalance{Began: t.Began, Why: t.Why}); err == nil {
+			m.s.rare("a rebalance that ended")
+		}
 	case reconcile.Purge:
 		_, err = m.propose(f, state.PurgeVolume{Volume: t.Volume})
 	}

@@ -197,6 +197,7 @@ func (m *metaService) heartbeat(q *heartbeat) error {
 	m.hear(srv.ID)
 	for _, d := range q.devices {
 		m.figures[d.Device] = d
+		m.planner.Holds(d.Device, d.Used)
 		if was, _ := m.view().Device(d.Device); was.State == state.DeviceDead {
 			m.s.rare("a server that was given up is asked to register")
 			return errs.New(errs.NotFound, "heartbeat", "device %d was given up: register", d.Device)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"strake/chunkd/store"
 	"strake/client/simclient"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -74,10 +75,19 @@ func (c *chunkServer) register() {
 	})
 }
 
+// stored is how many bytes the device's shards have.
+func (c *chunkServer) stored() (bytes uint64) {
+	c.store.Each(func(st store.Stat) bool {
+		bytes += uint64(st.Stored)
+		return true
+	})
+	return bytes
+}
+
 // beat sends heartbeats while the process lives.
 func (c *chunkServer) beat() {
 	c.heardBack = false
-	c.ask(&heartbeat{c.id, []state.DeviceUpdate{{Device: c.device, Total: diskBytes, Reserved: c.store.Usage().Reserved}}},
+	c.ask(&heartbeat{c.id, []state.DeviceUpdate{{Device: c.device, Total: diskBytes, Reserved: c.store.Usage().Reserved, Used: c.stored()}}},
 		func(_ any, err error) {
 			if errs.KindOf(err) == errs.NotFound {
 				c.serving = false

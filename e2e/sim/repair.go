@@ -89,6 +89,9 @@ func (m *metaService) settle(f *simclient.Fiber, t reconcile.Rebuild) error {
 		return err
 	}
 	m.s.rare("a shard rebuilt elsewhere")
+	if t.Balance {
+		m.s.rare("a shard moved by a rebalance")
+	}
 	d, known := m.view().Device(t.Old.Device)
 	if !known || d.State == state.DeviceDead || !m.alive(d.Server) || t.Old.Device == t.Device {
 		return nil
