@@ -11,13 +11,14 @@ import (
 func (s *Store) Usage() Usage {
 	before := s.table.account()
 	disk, err := s.data.Usage()
-	u := Usage{Stored: uint64(before.stored), Reserved: uint64(before.charged), Shards: uint64(before.shards)}
+	after := s.table.account()
+	u := Usage{Stored: uint64(after.stored), Reserved: uint64(after.charged), Shards: uint64(after.shards)}
 	if err != nil {
 		return u
 	}
 	u.Total = disk.Total
-	u.Other = uint64(max(0, int64(disk.Total-min(disk.Free, disk.Total))-before.stored))
-	u.Free = uint64(max(0, before.free(disk.Free, before)-int64(layout.ForData.Kept(disk.Total))))
+	u.Other = uint64(max(0, int64(disk.Total-min(disk.Free, disk.Total))-after.stored-(after.removed-before.removed)))
+	u.Free = uint64(max(0, before.free(disk.Free, after)-int64(layout.ForData.Kept(disk.Total))))
 	return u
 }
 

@@ -57,3 +57,20 @@ func TestShorterShardsComeBeforeFewer(t *testing.T) {
 		t.Errorf("a move of 48 MiB got %v with shards of %d bytes, %v; want 1+2 with 64 MiB", g, req.ShardLength, err)
 	}
 }
+
+// TestAHopefulRequestLeavesRoomToTheServers: figures that say that there is none may
+// be older than what made some.
+func TestAHopefulRequestLeavesRoomToTheServers(t *testing.T) {
+	c := cell(6, 1, flat)
+	for i := range c.Devices {
+		c.Devices[i].Total, c.Devices[i].Other = 1<<30, 1<<30
+	}
+	req := Request{Geometry: layout.Geometry{K: 4, M: 2}, ShardLength: layout.BlockSize, Purpose: layout.ForNeed}
+	if _, _, err := Place(c, req, rand.New(rand.NewSource(1))); !errors.Is(err, errs.NoSpace) {
+		t.Fatalf("on full devices: got %v, want no-space", err)
+	}
+	req.Hopeful = true
+	if devices, g, err := Place(c, req, rand.New(rand.NewSource(1))); err != nil || g != req.Geometry || len(devices) != 6 {
+		t.Fatalf("hopeful: %v on %v, %v", g, devices, err)
+	}
+}

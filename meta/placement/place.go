@@ -23,7 +23,10 @@ type Request struct {
 	// AvoidDevices get no shard, whatever follows: creating one there failed.
 	AvoidDevices []layout.DeviceID
 	Purpose      layout.Purpose // how far into the reserve it may go
-	Scatter      int            // least scatter width; 0: DefaultScatter
+	// Hopeful requests try devices whatever room they have by their figures: these may
+	// be as old as a heartbeat, and chunk servers know better.
+	Hopeful bool
+	Scatter int // least scatter width; 0: DefaultScatter
 }
 
 // Place chooses the devices of one segment, k+m by shard, and its geometry. It
@@ -134,7 +137,7 @@ func (p *Placer) usable(req *Request, avoid, space bool) []bool {
 		d := &p.c.Devices[i]
 		usable[i] = d.takes() && !slices.Contains(req.AvoidDevices, d.ID) &&
 			!(avoid && slices.Contains(req.AvoidServers, d.Server)) &&
-			!(space && d.free(req.Purpose) < uint64(req.ShardLength))
+			!(space && !req.Hopeful && d.free(req.Purpose) < uint64(req.ShardLength))
 		any = any || usable[i]
 	}
 	if !any {

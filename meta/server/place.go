@@ -46,6 +46,9 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 		if a.purpose == layout.ForUpkeep && (errs.KindOf(err) == errs.NoSpace || err == nil && geometry.K < v.Geometry.K) {
 			devices, geometry, err = a.fromReserve(placer, &req, source)
 		}
+		if a.purpose == layout.ForNeed && errs.KindOf(err) == errs.NoSpace {
+			devices, geometry, err = a.anyway(placer, &req, source)
+		}
 		if err != nil {
 			if len(list) > 0 {
 				break // fewer than asked for are better than none
@@ -63,6 +66,15 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 func (a *allocation) fromReserve(placer *placement.Placer, req *placement.Request, source placement.Source) ([]deviceID, layout.Geometry, error) {
 	req.Purpose, req.ShardLength = a.purpose, max(a.cmd.ShardLength, layout.FirstShardLength)
 	return placer.PlaceShorter(req, a.cmd.ShardLength, source)
+}
+
+// anyway places a segment for what must go on where nobody has room for it by the
+// last heartbeats; the chunk servers decide.
+func (a *allocation) anyway(placer *placement.Placer, req *placement.Request, source placement.Source) ([]deviceID, layout.Geometry, error) {
+	if req.Hopeful = true; !a.urgent {
+		req.ShardLength = max(a.cmd.ShardLength, layout.FirstShardLength)
+	}
+	return placer.Place(*req, source)
 }
 
 // pressedShare is the part of the cell's space that, once it is all that is free,
