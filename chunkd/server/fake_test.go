@@ -54,9 +54,6 @@ func (f *fakeStore) Failed() <-chan struct{}         { return f.failed }
 func (f *fakeStore) Err() error                      { return errs.New(errs.Unavailable, "", "fsync failed") }
 func (f *fakeStore) Close() error                    { return nil }
 func (f *fakeStore) SetDevice(layout.DeviceID) error { return nil }
-func (f *fakeStore) File(frame.ShardRef, frame.ReadRange) (uintptr, int64, func(), bool) {
-	return 0, 0, nil, false
-}
 
 func (f *fakeStore) at(ref frame.ShardRef) (*fakeShard, error) {
 	s := f.shards[ref.ShardKey]

@@ -25,7 +25,6 @@ type Store interface {
 	Read(ref frame.ShardRef, ranges []frame.ReadRange, dst []byte) (int, error)
 	CRCs(ref frame.ShardRef, ranges []frame.ReadRange, dst []uint32) ([]uint32, error)
 	Headers(ref frame.ShardRef, ranges []frame.ReadRange) ([][]byte, error)
-	File(ref frame.ShardRef, r frame.ReadRange) (fd uintptr, off int64, release func(), ok bool)
 	List(ref frame.ShardRef, from layout.Seq, most int) (headers []byte, count int, next layout.Seq, err error)
 	CheckRecovery(ref frame.ShardRef, epoch layout.Epoch) error
 	CheckReader(ref frame.ShardRef, epoch layout.Epoch) error

@@ -165,38 +165,3 @@ func (s *Store) overlay(sh *shard, drops uint64, off layout.ShardOffset, p []byt
 	}
 	return same, err
 }
-
-// File tells where a range lies in one data file, for sendfile: when ok, its
-// descriptor and offset, which stay valid until release is called. ok is false
-// when a part of the range is in memory, in the log or past the file's end, when
-// the shard is damaged, or when the file has no descriptor: then call Read.
-func (s *Store) File(ref frame.ShardRef, g frame.ReadRange) (fd uintptr, off int64, release func(), ok bool) {
-	r, file, sh, err := s.openRead(ref)
-	if err != nil {
-		return 0, 0, nil, false
-	}
-	fd, ok = file.Fd()
-	ok = ok && !r.doubts && r.checkRange(g) == nil && inFile(sh, file, g)
-	if sh != nil {
-		s.table.unpin(sh)
-	}
-	if !ok {
-		s.files.release(file)
-		return 0, 0, nil, false
-	}
-	return fd, int64(g.Offset), func() { s.files.release(file) }, true
-}
-
-func inFile(sh *shard, file *handle, g frame.ReadRange) bool {
-	end := g.Offset + layout.ShardOffset(g.Length)
-	if size, err := file.Size(); err != nil || size < int64(end) {
-		return false
-	}
-	if sh == nil {
-		return true
-	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	i := sh.firstAt(g.Offset)
-	return i == len(sh.entries) || sh.entries[i].offset >= end
-}

@@ -1,15 +1,11 @@
 package store
 
 import (
-	"fmt"
-	"io"
-	"os"
 	"testing"
 
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/internal/vfs"
-	"strake/proto/frame"
 )
 
 // fill writes a foreign file until the disk is full.
@@ -144,37 +140,4 @@ func TestLogKeepsWithinItsBound(t *testing.T) {
 	}
 	ok(t, s.Check())
 	ok(t, s.Close())
-}
-
-func TestFileNamesTheBytesForSendfile(t *testing.T) {
-	s := onDisk(t)
-	ok(t, s.Create(testSpec(1)))
-	large, small := unitOf(1, 5, 1, 0, 128<<10), unitOf(1, 5, 2, 128<<10, 4096)
-	ok(t, s.Append(large))
-	ok(t, s.Append(small))
-	synced(t, s, 1)
-	if _, _, _, ok := s.File(testRef(1), frame.ReadRange{Offset: 128 << 10, Length: 4096}); ok {
-		t.Fatal("a unit in the log was told to be in the data file")
-	}
-	ok(t, s.Finalize(testRef(1), 2, sealOf(large, small)))
-	fd, off, release, found := s.File(testRef(1), frame.ReadRange{Offset: 4096, Length: 8192})
-	if !found {
-		t.Fatal("a finalized range is not in the data file")
-	}
-	got := make([]byte, 8192)
-	_, err := io.ReadFull(io.NewSectionReader(dupFile(t, fd), off, 8192), got)
-	ok(t, err)
-	if string(got) != string(large.Payload[4096:4096+8192]) {
-		t.Fatal("the file holds other bytes there")
-	}
-	release()
-}
-
-// dupFile reads through /proc, so that the store's descriptor stays its own.
-func dupFile(t *testing.T, fd uintptr) *os.File {
-	t.Helper()
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
-	ok(t, err)
-	t.Cleanup(func() { _ = f.Close() })
-	return f
 }
