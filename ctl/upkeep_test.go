@@ -71,10 +71,12 @@ func startUpkeepCell(t testing.TB, n int, emulate string, fs func(string) (vfs.F
 	c.caller, err = dial.NewMeta(c.address, tls.Policy{})
 	must(t, err)
 	t.Cleanup(c.caller.Close)
-	var group errgroup.Group
 	for i := range n {
 		c.dirs = append(c.dirs, filepath.Join(dir, fmt.Sprintf("chunkd-%d", i+1)))
 		must(t, os.MkdirAll(c.dirs[i], 0o755))
+	}
+	var group errgroup.Group
+	for i := range n {
 		group.Go(func() error { return c.up(i, log) })
 	}
 	must(t, group.Wait())
