@@ -142,15 +142,6 @@ func (n *Node) Running(ctx context.Context) bool {
 	return err == nil && out == "true"
 }
 
-// ExitCode tells how its process ended.
-func (n *Node) ExitCode(ctx context.Context) (int, error) {
-	out, err := n.docker(ctx, "inspect", "-f", "{{.State.ExitCode}}", n.Container())
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(out)
-}
-
 // Wait waits until its process has ended and gives its exit code.
 func (n *Node) Wait(ctx context.Context) (int, error) {
 	out, err := n.docker(ctx, "wait", n.Container())
