@@ -8,6 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"strake/chunkd/format"
+	"strake/chunkd/store"
+	"strake/client"
+	"strake/meta/backup"
+	"strake/meta/replica/logstore"
 	"strake/meta/state"
 	"strake/proto/frame"
 	"strake/proto/stripe"
@@ -47,7 +51,8 @@ type build struct {
 func formats() map[string]int {
 	return map[string]int{
 		"frame": frame.Version, "stripe-header": stripe.Version, "command": state.CommandVersion, "snapshot": state.SnapshotVersion,
-		"superblock": format.SuperblockVersion, "shard-record": format.ShardVersion, "shard-mark": format.MarkVersion, "log-record": format.LogVersion,
+		"map-page": client.MapPageVersion, "map-root": client.MapRootVersion, "backup": backup.Version, "raft-log": logstore.Version,
+		"index": store.IndexVersion, "superblock": format.SuperblockVersion, "shard-record": format.ShardVersion, "shard-mark": format.MarkVersion, "log-record": format.LogVersion,
 	}
 }
 

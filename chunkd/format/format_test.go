@@ -2,13 +2,16 @@ package format
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"flag"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/stripe"
 )
@@ -190,6 +193,46 @@ func TestSuperblockSurvivesOneBadSlot(t *testing.T) {
 			t.Fatal("two bad slots gave a superblock")
 		}
 	}
+}
+
+// What a newer build wrote is refused, never taken for damage: the other slot of a
+// superblock is an older life, whose incarnations were given out already.
+func TestASuperblockOfAnotherVersionIsNeverPassedOver(t *testing.T) {
+	old, next := sampleSuperblock(), sampleSuperblock()
+	old.Write--
+	newer := next.AppendTo(nil)
+	newer[8]++
+	sum := crc32.Checksum(newer[:SuperblockLen-4], stripe.Castagnoli)
+	binary.LittleEndian.PutUint32(newer[SuperblockLen-4:], sum)
+	for _, at := range []int{0, SlotDistance} {
+		file := make([]byte, SuperblockFileLen)
+		copy(file[SlotDistance-at:], old.AppendTo(nil))
+		copy(file[at:], newer)
+		if got, err := PickSuperblock(file); errs.KindOf(err) != errs.Version {
+			t.Errorf("in the slot at %d: got %+v, %v", at, got, err)
+		}
+	}
+}
+
+func TestRecordsOfAnotherVersionAreRefused(t *testing.T) {
+	shard, mark := sampleShard(), sampleMark()
+	s, m := shard.AppendTo(nil), mark.AppendTo(nil)
+	for name, again := range map[string]func() error{
+		"shard": func() error { _, err := DecodeShard(resealed(s)); return err },
+		"mark":  func() error { _, err := DecodeMark(resealed(m)); return err },
+	} {
+		if err := again(); errs.KindOf(err) != errs.Version {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// resealed gives a record of the next version, its checksum in order.
+func resealed(b []byte) []byte {
+	b = bytes.Clone(b)
+	b[0]++
+	binary.LittleEndian.PutUint32(b[len(b)-4:], crc32.Checksum(b[:len(b)-4], stripe.Castagnoli))
+	return b
 }
 
 func TestAnotherKeyOpensNoLogRecord(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 //	'm'                                             the Mark of the last move (mark.go)
 //	'm' 1                                           the Mark of the last other batch
 //
+// There are no other kinds: a program of another version that adds one, or writes
+// tombstones or doubts in another way, raises the superblock's version.
+//
 // A stripe's value is the header as it came from the writer: it has its own
 // checksum and names its shard, offset and seq. The unit's bytes are in the
 // shard's data file at the same offset, durable before the record was written.
@@ -31,6 +34,9 @@ const (
 	shardKeyLen  = 10
 	stripeKeyLen = shardKeyLen + 16
 )
+
+// Kinds are all kinds of keys, ascending.
+const Kinds = "dmrst"
 
 // AppendMarkKey appends the key of a mark. There are two, because batches that
 // run beside the moves could write an older `freed` after a newer one: only the

@@ -92,7 +92,8 @@ func DecodeSuperblock(b []byte) (Superblock, error) {
 }
 
 // PickSuperblock reads both slots of a superblock file and gives the one that
-// holds.
+// holds. Error: Version when either was written by a program of another version,
+// for the other slot is a life that is over; Corrupt.
 func PickSuperblock(file []byte) (Superblock, error) {
 	if len(file) < SuperblockFileLen {
 		return Superblock{}, errs.New(errs.Corrupt, "read superblock", "%d bytes, want %d", len(file), SuperblockFileLen)
@@ -100,6 +101,10 @@ func PickSuperblock(file []byte) (Superblock, error) {
 	a, errA := DecodeSuperblock(file[:SuperblockLen])
 	b, errB := DecodeSuperblock(file[SlotDistance:SuperblockFileLen])
 	switch {
+	case errs.KindOf(errA) == errs.Version:
+		return Superblock{}, errs.Wrap(errA, "read superblock")
+	case errs.KindOf(errB) == errs.Version:
+		return Superblock{}, errs.Wrap(errB, "read superblock")
 	case errA != nil && errB != nil:
 		return Superblock{}, errs.Wrap(errA, "read superblock")
 	case errA != nil || errB == nil && b.Write > a.Write:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -25,6 +26,10 @@ type index struct {
 	db  Engine
 	dev *device
 }
+
+// IndexVersion is the version of the index's own files. A newer one is written by a
+// newer Pebble, and can't be read by an older one.
+const IndexVersion = int(pebble.FormatNewest)
 
 const (
 	indexCacheBytes    = 8 << 20
@@ -173,6 +178,22 @@ func (x *index) keysOf(kind byte, k layout.ShardKey) (Iterator, error) {
 // keysOfKind gives an iterator over all keys of a kind.
 func (x *index) keysOfKind(kind byte) (Iterator, error) {
 	return x.iter([]byte{kind}, []byte{kind + 1})
+}
+
+// onlyKnown refuses an index with records of a kind that this program does not know.
+func (x *index) onlyKnown() error {
+	it, err := x.iter([]byte{0}, []byte{0xff, 0xff})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.SeekGE([]byte{it.Key()[0] + 1}) {
+		if kind := it.Key()[0]; strings.IndexByte(format.Kinds, kind) < 0 {
+			return errs.New(errs.Version, "read index", "it has records of kind %q, which this program does not know", kind).
+				WithHint("start the version of the program that wrote it")
+		}
+	}
+	return errs.As(it.Error(), errs.Corrupt, "read index")
 }
 
 func (x *index) iter(lower, upper []byte) (Iterator, error) {

@@ -10,6 +10,9 @@ import (
 
 // load fills the table from the index.
 func (s *Store) load() error {
+	if err := s.index.onlyKnown(); err != nil {
+		return err
+	}
 	it, err := s.index.keysOfKind(format.KindShard)
 	if err != nil {
 		return err

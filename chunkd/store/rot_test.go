@@ -99,6 +99,17 @@ func TestRecordOfAnotherVersionInLogIsRefused(t *testing.T) {
 	is(t, err, errs.Version)
 }
 
+// A kind of record that a newer build added must not be skipped either.
+func TestAnIndexWithRecordsOfAnUnknownKindIsRefused(t *testing.T) {
+	mem := newMem()
+	s := opened(t, formatted(t, mem))
+	ok(t, s.Create(testSpec(1)))
+	b := s.index.db.NewBatch()
+	ok(t, errors.Join(b.Set([]byte("n12345678"), []byte{1}, nil), s.index.commit(b), s.Close()))
+	_, err := Open(mem, format.Superblock{}, testOptions)
+	is(t, err, errs.Version)
+}
+
 func TestTornTailIsNeverHadIt(t *testing.T) {
 	mem, places, offs := inLog(t, 3)
 	ok(t, mem.FlipBit(places[2], offs[2]+2000, 1)) // as if its sync had never come back

@@ -11,10 +11,12 @@ import (
 	"strake/internal/errs"
 )
 
+// Version is the version of the backups that this program writes.
+const Version = 1
+
 const (
-	magic   = "strkbkup"
-	version = 1
-	fixed   = 16
+	magic = "strkbkup"
+	fixed = 16
 	// maxAbout bounds the description, in bytes.
 	maxAbout = 64 << 10
 	buffer   = 256 << 10
@@ -42,7 +44,7 @@ func NewWriter(to io.Writer, about About) (*Writer, error) {
 	}
 	w := &Writer{to: bufio.NewWriterSize(to, buffer), sum: sha256.New()}
 	head := append(make([]byte, 0, fixed+len(text)), magic...)
-	head = binary.LittleEndian.AppendUint32(head, version)
+	head = binary.LittleEndian.AppendUint32(head, Version)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(text)))
 	_, err = w.Write(append(head, text...))
 	return w, err
@@ -96,8 +98,8 @@ func head(from io.ReaderAt, size int64) (about About, start int64, err error) {
 	switch v := binary.LittleEndian.Uint32(h[8:]); {
 	case string(h[:8]) != magic:
 		return about, 0, errs.New(errs.Corrupt, "", "it is no backup of a cell's metadata")
-	case v != version:
-		return about, 0, errs.New(errs.Version, "", "version %d, this program reads %d", v, version).WithHint("use a newer program")
+	case v != Version:
+		return about, 0, errs.New(errs.Version, "", "version %d, this program reads %d", v, Version).WithHint("use a newer program")
 	case n > maxAbout || n > size-fixed-sha256.Size:
 		return about, 0, errs.New(errs.Corrupt, "", "a description of %d bytes", n)
 	}

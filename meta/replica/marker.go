@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"strake/internal/errs"
@@ -26,10 +27,23 @@ func readMarker(fs vfs.FS) (marker, error) {
 		return marker{}, err
 	}
 	var m marker
-	if err := json.Unmarshal(body, &m); err != nil {
-		return marker{}, errs.As(err, errs.Corrupt, "read the marker")
+	if err := decodeSmall(body, &m); err != nil {
+		return marker{}, errs.Wrap(err, "read the marker")
 	}
 	return m, nil
+}
+
+// decodeSmall reads the body of a small file, whose checksum is right. A field that
+// is not known was written by a newer program, and would be lost with the next change
+// of the file. Error: Version.
+func decodeSmall(body []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(to)
+	if err == nil && d.InputOffset() != int64(len(body)) {
+		err = errs.New(errs.Version, "", "%d bytes follow", int64(len(body))-d.InputOffset())
+	}
+	return errs.As(err, errs.Version, "a program of another version wrote it")
 }
 
 func writeMarker(fs vfs.FS, m marker) error {

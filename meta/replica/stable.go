@@ -42,8 +42,8 @@ func openStable(fs vfs.FS, name string) (*stable, error) {
 	if err != nil || body == nil {
 		return s, err
 	}
-	if err := json.Unmarshal(body, &s.kept); err != nil {
-		return nil, errs.As(err, errs.Corrupt, "read %s", name)
+	if err := decodeSmall(body, &s.kept); err != nil {
+		return nil, errs.Wrap(err, "read %s", name)
 	}
 	return s, nil
 }

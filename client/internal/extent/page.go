@@ -33,6 +33,8 @@ import (
 const (
 	pageMagic   = 0x4d584b53 // "SKXM"
 	pageVersion = 1
+	// PageVersion is the version of the pages that this program writes.
+	PageVersion = pageVersion
 	pageHeader  = 16
 )
 

@@ -27,6 +27,8 @@ import (
 const (
 	rootMagic   = 0x52584b53 // "SKXR"
 	rootVersion = 1
+	// RootVersion is the version of the roots that this program writes.
+	RootVersion = rootVersion
 	rootLen     = 64
 )
 

@@ -1,7 +1,6 @@
 package logstore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -73,9 +72,9 @@ func (l *logFile) scan(newest bool) (torn bool, err error) {
 		return false, err
 	}
 	l.end = fileHeader
-	if len(b) < fileHeader || string(b[:8]) != magic || binary.LittleEndian.Uint64(b[8:]) != l.first {
+	if err := checkHeader(b, l.first); err != nil {
 		l.end = 0
-		return l.ends(b, newest, errs.New(errs.Corrupt, "", "its header is wrong"))
+		return l.ends(b, newest, err)
 	}
 	for {
 		e, _, size, err := decodeRecord(b[l.end:])
@@ -99,7 +98,7 @@ func (l *logFile) ends(b []byte, newest bool, err error) (torn bool, _ error) {
 	if err == nil {
 		err = errs.New(errs.Corrupt, "", "something follows its last record at %d", l.end)
 	}
-	if !newest || proves(b, l.end) {
+	if !newest || errs.KindOf(err) == errs.Version || proves(b, l.end) {
 		return false, errs.Wrap(err, "read %s", l.name)
 	}
 	return true, nil

@@ -10,8 +10,11 @@ import (
 	"strake/internal/errs"
 )
 
+// Version is the version of the files that this program writes.
+const Version = 1
+
 const (
-	magic      = "strklog1"
+	magic      = "strklog" // and the digit of the version
 	fileHeader = 16
 	// recordFixed is a record's length without extensions and data, bodyFixed the part
 	// of it that length counts.
@@ -107,5 +110,18 @@ func proves(file []byte, end int64) bool {
 }
 
 func encodeHeader(first uint64) []byte {
-	return binary.LittleEndian.AppendUint64([]byte(magic), first)
+	return binary.LittleEndian.AppendUint64(append([]byte(magic), '0'+Version), first)
+}
+
+// checkHeader tells whether a file begins as one of this version whose first entry has
+// this index. Errors: Version for one that a program of another version wrote, Corrupt.
+func checkHeader(b []byte, first uint64) error {
+	switch {
+	case len(b) < fileHeader || string(b[:len(magic)]) != magic || binary.LittleEndian.Uint64(b[8:]) != first:
+		return errs.New(errs.Corrupt, "", "its header is wrong")
+	case b[len(magic)] != '0'+Version:
+		return errs.New(errs.Version, "", "version %q, this program reads %d", b[len(magic)], Version).
+			WithHint("start the version of the program that wrote it")
+	}
+	return nil
 }

@@ -368,6 +368,28 @@ func TestAFileOfVersion1IsRead(t *testing.T) {
 	}
 }
 
+// The newest file of a newer program is refused, and left as it is: it is no torn
+// batch, whose entries nobody acknowledged.
+func TestAFileOfAnotherVersionIsRefused(t *testing.T) {
+	fs := vfs.NewMem(vfs.MemOptions{})
+	fs.MkdirAll("log")
+	f, err := fs.Create("log/" + nameOf(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alien := bytes.Clone(frozenBytes())
+	alien[len(magic)]++
+	alien = alien[:fileHeader+8]
+	f.WriteAt(append(alien, make([]byte, 64)...), 0)
+	f.Close()
+	if err := (&catalogue{fs: fs}).SetFiles([]uint64{5}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := openLog(fs); errs.KindOf(err) != errs.Version {
+		t.Fatalf("got %v, %v", s, err)
+	}
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add(frozenBytes()[fileHeader:], uint(3))
 	f.Fuzz(func(t *testing.T, b []byte, bit uint) {
