@@ -1,6 +1,7 @@
 package tls
 
 import (
+	"net"
 	"syscall"
 	"time"
 
@@ -18,6 +19,14 @@ const (
 	// not find all its connections dead.
 	controlSilence = 2 * time.Second
 )
+
+// probes make the kernel ask after a peer from which nothing is awaited but an answer:
+// silence counts what was sent and not acknowledged, and a request may have been
+// acknowledged by a machine that is gone now. The first probe leaves early enough that
+// the bound on silence ends the connection with the second.
+func probes(silence time.Duration) net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: (silence / 2).Truncate(time.Second), Interval: (silence / 2).Truncate(time.Second)}
+}
 
 // giveUp bounds the silence of a socket; what is accepted from a listening one
 // inherits it.

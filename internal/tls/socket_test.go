@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userTimeout reads a connection's bound, in milliseconds.
-func userTimeout(t *testing.T, c net.Conn) (ms int) {
+// option reads a number that a connection's socket is set to.
+func option(t *testing.T, c net.Conn, name int) (n int) {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = raw.Control(func(fd uintptr) { ms, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT) })
+	_ = raw.Control(func(fd uintptr) { n, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ms
+	return n
 }
 
 // A peer that vanished, its address with it, must not hold a connection for the
@@ -43,10 +43,14 @@ func TestBothEndsGiveUpOnASilentPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer far.Close()
-		if got := userTimeout(t, near); got != int(plane.Milliseconds()) {
+		if got := option(t, near, unix.TCP_USER_TIMEOUT); got != int(plane.Milliseconds()) {
 			t.Errorf("who dialled waits %d ms, want %v", got, plane)
 		}
-		if got := userTimeout(t, far); got != int(silence.Milliseconds()) {
+		// The kernel looks at the bound when a probe is due.
+		if got := time.Duration(option(t, near, unix.TCP_KEEPIDLE)+option(t, near, unix.TCP_KEEPINTVL)) * time.Second; got > plane {
+			t.Errorf("who waits for an answer is told after %v that the peer is gone, want %v", got, plane)
+		}
+		if got := option(t, far, unix.TCP_USER_TIMEOUT); got != int(silence.Milliseconds()) {
 			t.Errorf("who accepted waits %d ms, want %v", got, silence)
 		}
 	}

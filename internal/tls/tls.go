@@ -80,7 +80,7 @@ func (p Policy) DialControl(ctx context.Context, addr string) (net.Conn, error) 
 }
 
 func (Policy) dial(ctx context.Context, addr string, silence time.Duration) (net.Conn, error) {
-	c, err := (&net.Dialer{Control: giveUp(silence), Resolver: &net.Resolver{}}).DialContext(ctx, "tcp", addr)
+	c, err := (&net.Dialer{Control: giveUp(silence), KeepAliveConfig: probes(silence), Resolver: &net.Resolver{}}).DialContext(ctx, "tcp", addr)
 	if err == nil {
 		return c, nil
 	}
