@@ -293,7 +293,7 @@ func (q *QoS) take(tag Tag) *pending {
 	}
 	w.next, w.granted, w.gate = nil, false, false
 	r := &w.req
-	r.Class, r.Tenant, r.Write, r.Part, r.Bytes, r.Deadline, r.Late = tag.Class, tag.Tenant, tag.Write, tag.Part, tag.Bytes, 0, false
+	r.Class, r.Tenant, r.Write, r.Part, r.Service, r.Bytes, r.Deadline, r.Late = tag.Class, tag.Tenant, tag.Write, tag.Part, tag.Service, tag.Bytes, 0, false
 	if !tag.Deadline.IsZero() {
 		r.Deadline = max(1, tag.Deadline.Sub(q.start))
 	}

@@ -18,6 +18,7 @@ type Tag struct {
 	Tenant   layout.TenantID
 	Write    bool
 	Part     bool      // of an operation that an earlier piece stands for
+	Service  bool      // what a client asks for on its own account, such as headers: it has its class's place, and does not bring its latency target into force
 	Bytes    int       // to transfer; a read at most Quantum, a write the longest unit
 	Deadline time.Time // answered Deadline when it can't be done before; zero: none
 }

@@ -182,3 +182,32 @@ func benchInference(b *testing.B, s sched.Scheduler, aggressor func(*bench)) {
 	b.ReportMetric(float64(be.delays[n*99/100].Microseconds()), "p99-µs")
 	b.ReportMetric(float64(be.bytes)/(1<<20)/time.Since(from).Seconds(), "bulk-MiB/s")
 }
+
+// TestListsAndProbesAreNoUseOfTheirClass: opening a volume lists headers in the
+// class for inference, and a suspect server is probed in it; neither makes anybody
+// write in short pieces.
+func TestListsAndProbesAreNoUseOfTheirClass(t *testing.T) {
+	c := start(t, Limits{})
+	c.devices.all[0].Sched = sched.NewQoS(mclock.Options{})
+	shard(t, c.store, ref(9, 0), 4<<20)
+	p := c.connect(t)
+	bulk := c.Stats()[0].Target
+	ask := func(r frame.Request, meta []byte) time.Duration {
+		r.Class = layout.ClassInference
+		if rep, _, _ := p.call(r, meta, nil); rep.Status != errs.OK {
+			t.Fatalf("%v: %v", r.Kind, rep.Status)
+		}
+		return c.Stats()[0].Target
+	}
+	block := readMeta(ref(9, 0), frame.ReadRange{Length: 4096})
+	list := frame.ListBody{Shard: ref(9, 0), Most: 1 << 20}
+	if got := ask(frame.Request{Kind: frame.List}, list.AppendTo(nil)); got != bulk {
+		t.Errorf("target %v after a list, before %v", got, bulk)
+	}
+	if got := ask(frame.Request{Kind: frame.Read, Flags: frame.NoCRCs}, block); got != bulk {
+		t.Errorf("target %v after a probe, before %v", got, bulk)
+	}
+	if got := ask(frame.Request{Kind: frame.Read}, block); got >= bulk {
+		t.Errorf("target %v after a read, before %v", got, bulk)
+	}
+}

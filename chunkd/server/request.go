@@ -79,7 +79,15 @@ func (r *request) late() error {
 
 // tag tells the scheduler about n bytes of this request.
 func (r *request) tag(write bool, n int) sched.Tag {
-	return sched.Tag{Class: r.Class, Tenant: r.Tenant, Write: write, Bytes: n, Deadline: r.deadline()}
+	return sched.Tag{Class: r.Class, Tenant: r.Tenant, Write: write, Service: r.service(), Bytes: n, Deadline: r.deadline()}
+}
+
+// service tells a request that no user of its class made: lists of headers, which
+// every volume's opening asks for, and reads that nobody will look at, which probe a
+// server. They come in the class for inference, to be served soon; would they count
+// as use of it, whoever writes beside would do so in the shortest pieces for a while.
+func (r *request) service() bool {
+	return r.Kind == frame.List || r.Kind == frame.Read && r.Flags&frame.NoCRCs != 0
 }
 
 // free tells whether n bytes would have the device's turn at once. Work that has

@@ -119,13 +119,20 @@ func (c *Core) accept(now time.Duration, r *Request) (*flow, error) {
 			return nil, c.tooMany
 		}
 	}
-	cl := &c.classes[r.Class]
+	if !r.Service {
+		c.use(now, r.Class)
+	}
+	return f, nil
+}
+
+// use notes that a class is in use.
+func (c *Core) use(now time.Duration, class layout.Class) {
+	cl := &c.classes[class]
 	fresh := !cl.used || now-cl.lastUsed > inUse
 	cl.used, cl.lastUsed = true, now
 	if fresh {
 		c.retarget(now)
 	}
-	return f, nil
 }
 
 // refuseLate counts a refusal. The estimate that it was based on ages with each,

@@ -183,3 +183,28 @@ func TestQuantaGetShortBesideOneLoneReader(t *testing.T) {
 		t.Errorf("p99 %v beside the scrub", p)
 	}
 }
+
+// TestServiceRequestsBringNoTargetIntoForce: a list of headers in the class for
+// inference leaves the pieces of who writes beside long, on a device on which a
+// read of that class makes them short.
+func TestServiceRequestsBringNoTargetIntoForce(t *testing.T) {
+	c, now := New(Options{}), time.Second
+	c.costs = newCosts(Cost{WriteOp: float64(ms), WriteByte: 10})
+	serve := func(r *Request) {
+		if err := c.Enqueue(now, r); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := c.Next(now); got != r {
+			t.Fatalf("%+v is not served at once", r)
+		}
+		c.Done(now, r, ms)
+	}
+	serve(&Request{Class: layout.ClassInference, Bytes: 1 << 20, Service: true})
+	if c.Quantum(true) != MaxQuantum {
+		t.Errorf("pieces of %d after a list of headers", c.Quantum(true))
+	}
+	serve(&Request{Class: layout.ClassInference, Bytes: 4096})
+	if c.Quantum(true) != MinQuantum {
+		t.Errorf("pieces of %d after a read", c.Quantum(true))
+	}
+}

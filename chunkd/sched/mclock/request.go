@@ -17,6 +17,7 @@ type Request struct {
 	Class    layout.Class
 	Write    bool
 	Part     bool          // a later quantum of an operation that was counted already
+	Service  bool          // what a client asks for on its own account: no sign that its class is in use
 	Bytes    int           // 0 to MaxBytesOfRequest
 	Deadline time.Duration // when it must be done; 0: never
 	Owner    any           // the shell's; the core never looks
