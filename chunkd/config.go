@@ -117,7 +117,7 @@ func (c *Config) shaped() error {
 		if err != nil {
 			return nil, err
 		}
-		return vfs.NewShape(fsys, spec, vfs.PreciseClock{}), nil
+		return vfs.NewShape(fsys, spec, vfs.NewPreciseClock()), nil
 	}
 	return nil
 }

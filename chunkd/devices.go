@@ -191,7 +191,7 @@ func (d *device) open(ctx context.Context, id identity, cfg *Config) error {
 	if cfg.FIFO {
 		d.sched = sched.NewFIFO(0, 0)
 	} else {
-		q := newOwnQueue()
+		q := sched.NewOwn()
 		d.sched, opts.Queue = q.QoS, q
 	}
 	st, err := store.Open(d.fs, want, opts)

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strake/chunkd/sched"
 	"strake/chunkd/sched/mclock"
 	"strake/chunkd/server"
 	"strake/internal/layout"
@@ -53,7 +54,7 @@ func (c *classes) report(r *pb.HeartbeatRequest, now time.Time) {
 	for _, d := range c.plane.Stats() {
 		sums := map[layout.Class]done{}
 		for _, f := range d.Flows {
-			if f.Key == ownKey {
+			if f.Key == sched.OwnKey {
 				continue // no class's demand, but what follows from them
 			}
 			s := sums[f.Class]

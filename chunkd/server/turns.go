@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strconv"
 	"sync"
 	"time"
 
@@ -11,12 +10,15 @@ import (
 )
 
 // turns is the device's scheduler as the store sees it, for one large unit. Short
-// pieces are on their way two at a time, for the reason that quanta of reads are.
+// pieces are on their way two at a time, for the reason that quanta of reads are: a
+// helper, which lives as long as the unit, takes every piece that it is free for, and
+// the store's own goroutine the others.
 type turns struct {
 	conn    *conn
 	r       *request
-	running sync.WaitGroup
-	slots   chan struct{} // one for each piece under way; made once
+	running sync.WaitGroup // of the helper
+	pieces  chan piecework // to the helper; made once
+	helped  bool           // there is one
 
 	mu    sync.Mutex // guards all below
 	begun bool
@@ -25,23 +27,26 @@ type turns struct {
 
 var _ store.Turns = (*turns)(nil)
 
-// atOnce bounds the pieces of a unit that are under way.
-const atOnce = 2
+// piecework is what the helper is handed; without work it ends.
+type piecework struct {
+	n    int
+	work func() error
+}
 
 // begin starts anew, for the next unit.
 func (t *turns) begin(c *conn, r *request) *turns {
-	if t.slots == nil {
-		t.slots = make(chan struct{}, atOnce)
+	if t.pieces == nil {
+		t.pieces = make(chan piecework)
 	}
-	t.conn, t.r, t.begun, t.err = c, r, false, nil
+	t.conn, t.r, t.begun, t.err, t.helped = c, r, false, nil, false
 	return t
 }
 
 // end checks that the store let no piece outlive its unit, whose memory is used
 // again from here on.
 func (t *turns) end() {
-	if n := len(t.slots); n > 0 {
-		panic("the store returned from a unit while " + strconv.Itoa(n) + " of its pieces were under way")
+	if t.helped {
+		panic("the store returned from a unit without waiting for its pieces")
 	}
 }
 
@@ -50,21 +55,35 @@ func (t *turns) Piece() int { return t.r.dev.Sched.Quantum(true) }
 
 // Turn implements store.Turns.
 func (t *turns) Turn(n int, work func() error) error {
-	if n == sched.Quantum {
-		t.run(n, work)
-		return t.failed()
+	if n < sched.Quantum && !t.helped {
+		t.helped = true
+		t.running.Go(t.help)
 	}
-	t.slots <- struct{}{}
-	t.running.Go(func() {
-		t.run(n, work)
-		<-t.slots
-	})
+	if t.helped {
+		select {
+		case t.pieces <- piecework{n, work}:
+			return t.failed()
+		default: // it has one
+		}
+	}
+	t.run(n, work)
 	return t.failed()
+}
+
+// help does what it is handed until there is no more.
+func (t *turns) help() {
+	for p := <-t.pieces; p.work != nil; p = <-t.pieces {
+		t.run(p.n, p.work)
+	}
 }
 
 // Wait implements store.Turns.
 func (t *turns) Wait() error {
-	t.running.Wait()
+	if t.helped {
+		t.pieces <- piecework{}
+		t.running.Wait()
+		t.helped = false
+	}
 	return t.failed()
 }
 

@@ -5,7 +5,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"strake/chunkd/sched"
+	"strake/chunkd/sched/mclock"
 	"strake/chunkd/store"
 	"strake/internal/layout"
 	"strake/internal/vfs"
@@ -69,4 +72,38 @@ func TestAppendsEndWithTheirLastPiece(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTwoPiecesOfAUnitAreUnderWay, never more, and by one goroutine beside the
+// store's, however many pieces there are.
+func TestTwoPiecesOfAUnitAreUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pieces, took = 64, time.Millisecond
+		c := &conn{srv: &Server{ctx: t.Context()}}
+		r := newRequest()
+		r.dev = &device{Device: Device{Sched: sched.NewQoS(mclock.Options{})}}
+		r.received = time.Now()
+		for unit := range 2 {
+			turns, now, most := r.turns.begin(c, r), atomic.Int64{}, atomic.Int64{}
+			from := time.Now()
+			for range pieces {
+				if err := turns.Turn(16<<10, func() error {
+					most.Store(max(most.Load(), now.Add(1)))
+					time.Sleep(took)
+					now.Add(-1)
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // the helper, where it has nothing, is ready for the next
+			}
+			if err := turns.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			turns.end()
+			if most.Load() != 2 || time.Since(from) > (pieces/2+1)*took {
+				t.Errorf("unit %d: %d at once, %v for %d pieces of %v", unit, most.Load(), time.Since(from), pieces, took)
+			}
+		}
+	})
 }

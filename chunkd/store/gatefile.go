@@ -41,11 +41,13 @@ func (f *gateFile) WriteAt(p []byte, off int64) (int, error) {
 		n, err = f.File.WriteAt(p, off)
 	}
 	f.gate.dev.written[f.gate.kind].Add(uint64(n))
-	f.dirty.Add(int64(n))
+	dirty := f.dirty.Add(int64(n))
 	if err != nil {
 		if err = f.gate.told(err); err == nil {
 			n = len(p)
 		}
+	} else if f.gate.queue != nil && dirty >= maxBatch(f.gate.queue) {
+		err = f.Sync()
 	}
 	return n, err
 }

@@ -168,3 +168,38 @@ func TestALongRecordIsABatchAlone(t *testing.T) {
 	q.mu.Unlock()
 	ok(t, s.Close())
 }
+
+// TestTheIndexOfALongMoveTakesTurns: the records of a whole log file go into the
+// index in one batch, which the device must not get at once.
+func TestTheIndexOfALongMoveTakesTurns(t *testing.T) {
+	const piece, shards, units = 16 << 10, 4, 200
+	w, q := &writeWatch{FS: vfs.NewMem(vfs.MemOptions{})}, newLoneQueue(piece)
+	ok(t, Format(w, testID))
+	opts := testOptions
+	opts.Queue, opts.LogBytes = q, defaultLogBytes
+	s, err := Open(w, format.Superblock{}, opts)
+	ok(t, err)
+	w.mu.Lock()
+	w.longest = 0
+	w.mu.Unlock()
+	for g := range layout.SegmentID(shards) {
+		ok(t, s.Create(testSpec(g+1)))
+		for n := range units {
+			ok(t, s.Append(unitOf(g+1, 5, layout.Seq(n+1), layout.ShardOffset(n)*4096, 4096)))
+		}
+		synced(t, s, g+1)
+	}
+	before := s.Counters().IndexBytes
+	ok(t, s.moveAll())
+	const block = 32 << 10 // that Pebble's log is written in
+	if n := s.Counters().IndexBytes - before; n < 2*block {
+		t.Fatalf("the move put %d bytes into the index, too few to tell", n)
+	}
+	w.mu.Lock()
+	if most := leastBatch + block; w.longest > most {
+		t.Errorf("the device got %d bytes at once, want %d at most", w.longest, most)
+	}
+	w.mu.Unlock()
+	ok(t, s.Check())
+	ok(t, s.Close())
+}

@@ -1,11 +1,10 @@
-package chunkd
+package sched
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"strake/chunkd/sched"
 	"strake/internal/layout"
 )
 
@@ -13,11 +12,11 @@ import (
 // device, unless that never ends because it waits for the store.
 func TestAStoreWaitsForItsTurnAndNotForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newOwnQueue()
+		q := NewOwn()
 		hold := func() (end chan struct{}) {
 			end = make(chan struct{})
 			for range q.Stats().Width {
-				go q.Do(t.Context(), sched.Tag{Class: layout.ClassCheckpoint, Write: true, Bytes: 8192}, func() { <-end })
+				go q.Do(t.Context(), Tag{Class: layout.ClassCheckpoint, Write: true, Bytes: 8192}, func() { <-end })
 			}
 			synctest.Wait()
 			return end
