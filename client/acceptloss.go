@@ -57,6 +57,16 @@ func (c *Cell) RecoverVolume(ctx context.Context, name string, o RecoverOptions)
 	return r, errs.Wrap(err, "%s", op)
 }
 
+// heldBySnapshots adds what people can do about a loss that reaches below a snapshot,
+// which must never change.
+func heldBySnapshots(err error, granted *pb.AcquireLeaseReply) error {
+	frozen := granted.Open.GetVolume().GetFrozenSeq()
+	if err == nil || frozen == 0 || frozen < granted.LastSeq {
+		return err
+	}
+	return errs.As(err, errs.KindOf(err), "its newest snapshot holds all up to seq %d", frozen).(*errs.Error).WithHint("bring the servers back; or remove the volume's snapshots first, which gives up what they hold")
+}
+
 func (c *Cell) recoverByHand(ctx context.Context, n layout.VolumeName, o RecoverOptions) (Recovered, error) {
 	l, granted, err := c.acquire(ctx, &pb.AcquireLeaseRequest{Tenant: n.Tenant, Name: n.Volume})
 	if err != nil {
@@ -74,6 +84,7 @@ func (c *Cell) recoverByHand(ctx context.Context, n layout.VolumeName, o Recover
 		after := layout.Seq(o.LossAfter)
 		accepted, in.Accept = &after, &after
 		plan, err = recovery.Decide(in)
+		err = heldBySnapshots(err, granted)
 	}
 	if err != nil {
 		return r, err

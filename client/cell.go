@@ -113,10 +113,13 @@ type Cell struct {
 	volumes map[layout.VolumeID]*Volume // guarded by mu: those open for writing
 	deposed map[*Volume]bool            // guarded by mu: handles that lost their lease to a later one here, until they are closed
 	pins    map[uint64]int              // guarded by mu: handles of each snapshot that is open here
-	opening map[string]bool             // guarded by mu: names of volumes that are being opened for writing
-	closed  bool                        // guarded by mu
-	ended   chan struct{}               // closed when Close is done
-	endErr  error                       // set before ended is closed
+	// Guarded by mu: calls that give up a snapshot's pin, by snapshot, and how many ever began.
+	unpinning map[uint64]chan struct{}
+	unpins    uint64
+	opening   map[string]bool // guarded by mu: names of volumes that are being opened for writing
+	closed    bool            // guarded by mu
+	ended     chan struct{}   // closed when Close is done
+	endErr    error           // set before ended is closed
 }
 
 // Dial connects to a cell and opens a session there. It fails within 5 s when no
@@ -128,7 +131,7 @@ func Dial(ctx context.Context, cfg Config) (*Cell, error) {
 		return nil, err
 	}
 	c := &Cell{cfg: cfg, meta: meta, places: newPlacements(meta), volumes: map[layout.VolumeID]*Volume{}, deposed: map[*Volume]bool{},
-		pins: map[uint64]int{}, opening: map[string]bool{}, ended: make(chan struct{})}
+		pins: map[uint64]int{}, unpinning: map[uint64]chan struct{}{}, opening: map[string]bool{}, ended: make(chan struct{})}
 	c.waits = newWaits(c)
 	c.life, c.die = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

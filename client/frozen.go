@@ -72,8 +72,35 @@ func (c *Cell) openPinned(ctx context.Context, request *pb.OpenSnapshotRequest) 
 	}
 }
 
-// pin asks for a snapshot and counts the handle.
+// pin asks for a snapshot and counts the handle. A call that gives up another handle's
+// pin may be carried out after ours, though it began before, or while it was counted:
+// then it is waited for, and the snapshot is asked for again.
 func (c *Cell) pin(ctx context.Context, request *pb.OpenSnapshotRequest) (*pb.OpenSnapshotReply, error) {
+	c.mu.Lock()
+	unpins, quiet := c.unpins, len(c.unpinning) == 0
+	c.mu.Unlock()
+	r, err := c.askPin(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	id := r.Snapshot.Id
+	c.mu.Lock()
+	c.pins[id]++ // from now on nobody gives it up
+	quiet, under := quiet && unpins == c.unpins, c.unpinning[id]
+	c.mu.Unlock()
+	if quiet {
+		return r, nil
+	}
+	if under != nil {
+		<-under
+	}
+	if r, err = c.askPin(ctx, &pb.OpenSnapshotRequest{Id: id}); err != nil {
+		c.unpin(ctx, id)
+	}
+	return r, err
+}
+
+func (c *Cell) askPin(ctx context.Context, request *pb.OpenSnapshotRequest) (*pb.OpenSnapshotReply, error) {
 	r, err := call(ctx, c, "open snapshot", func(ctx context.Context, m pb.MetaClient) (*pb.OpenSnapshotReply, error) {
 		request.Session = uint64(c.session.current())
 		return m.OpenSnapshot(ctx, request)
@@ -85,23 +112,23 @@ func (c *Cell) pin(ctx context.Context, request *pb.OpenSnapshotRequest) (*pb.Op
 	for _, a := range r.Open.Ancestors {
 		c.places.learn(a.Segments, nil)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pins[r.Snapshot.Id]++
 	return r, nil
 }
 
-// unpin gives one handle of a snapshot up, at its best.
+// unpin gives one handle of a snapshot up, at its best, within closeSnapshotTimeout.
 func (c *Cell) unpin(ctx context.Context, id uint64) {
 	c.mu.Lock()
-	c.pins[id]--
-	last := c.pins[id] == 0
-	if last {
-		delete(c.pins, id)
-	}
-	c.mu.Unlock()
-	if !last {
+	if c.pins[id]--; c.pins[id] > 0 {
+		c.mu.Unlock()
 		return
+	}
+	delete(c.pins, id)
+	before, under := c.unpinning[id], make(chan struct{})
+	c.unpinning[id] = under
+	c.unpins++
+	c.mu.Unlock()
+	if before != nil {
+		<-before
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeSnapshotTimeout)
 	defer cancel()
@@ -109,6 +136,12 @@ func (c *Cell) unpin(ctx context.Context, id uint64) {
 		_, err := m.CloseSnapshot(ctx, &pb.CloseSnapshotRequest{Session: uint64(c.session.current()), Snapshot: id})
 		return err
 	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unpinning[id] == under {
+		delete(c.unpinning, id)
+	}
+	close(under)
 }
 
 // pinAgain has a new session keep what the lost one did. A snapshot that was

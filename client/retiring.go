@@ -64,8 +64,8 @@ func (r *retiring) told(gone []layout.SegmentID) {
 }
 
 // freeze begins a checkpoint. In the same moment it looks which of the segments
-// that wait are empty: what is appended to one later ends above what the root
-// covers, so that the metadata service refuses to retire it.
+// that wait are empty, and take no more stripes: one that was on its way already
+// may move into a segment that does, so that the root covers it and names it.
 func (m *mapper) freeze(ctx context.Context) (*extent.Checkpoint, error) {
 	r := &m.retiring
 	if !r.listed {
@@ -100,6 +100,7 @@ func (m *mapper) findEmpty() (need []extent.PageRef) {
 			if len(need) == 0 || need[len(need)-1] != missing[0] {
 				need = append(need, missing...)
 			}
+		case m.w.core.Appendable(id): // the next root looks again
 		case n > 0:
 			delete(r.waiting, id) // the checkpoint that finds it empty tells
 		case len(r.empty) < maxRetired:

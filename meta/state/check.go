@@ -241,7 +241,7 @@ func checkFrozen(t *tables) (err error) {
 		switch {
 		case f.check() != nil:
 			err = f.check()
-		case !ok || v.family() != f.Family || f.Seq > v.LastSeq || f.Epoch > v.Epoch || f.Root.Number > v.Root.Number:
+		case !ok || v.family() != f.Family || f.Seq > v.LastSeq && v.Unsealed == 0 || f.Epoch > v.Epoch || f.Root.Number > v.Root.Number:
 			err = broken("I12: snapshot %d of volume %d is none of its history", id, f.Volume)
 		case was != nil && (was.Seq > f.Seq || was.Root.Number > f.Root.Number || was.Root.Covers > f.Root.Covers):
 			err = broken("I12: snapshot %d lies before snapshot %d", id, was.ID)

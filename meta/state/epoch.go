@@ -149,9 +149,9 @@ func (c CloseEpoch) apply(t *tables, r *Result) error {
 	if c.Undecided != "" {
 		return c.block(t, v, r)
 	}
-	if !v.Closed && c.Cut < v.LastSeq {
-		return errs.New(errs.Conflict, op, "volume %s: cut %d, but seals, cuts and root vouch for seq %d", v.path(), c.Cut, v.LastSeq).
-			WithHint("a sealed stripe stands: the log ends no earlier")
+	if stands := t.vouched(v); !v.Closed && c.Cut < stands {
+		return errs.New(errs.Conflict, op, "volume %s: cut %d, but seals, cuts, root and snapshots vouch for seq %d", v.path(), c.Cut, stands).
+			WithHint("what is sealed or frozen stands: the log ends no earlier")
 	}
 	todo, err := t.judgeSeals(op, v, c.Seals, c.allow)
 	if err != nil {
@@ -164,6 +164,7 @@ func (c CloseEpoch) apply(t *tables, r *Result) error {
 		return err
 	}
 	t.sealAll(todo, v, r)
+	t.reach(v)
 	v.addCut(Cut{Before: c.Epoch, Seq: c.Cut})
 	v.Closed, v.Undecided = true, ""
 	if c.AcceptLoss {

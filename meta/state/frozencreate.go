@@ -108,11 +108,39 @@ func (t *tables) freeze(v *Volume, name string, kind SnapshotKind, seq layout.Se
 		}
 	}
 	f.First = layout.SegmentID(min(t.replayed.first(uint64(v.ID)), t.unsealed.first(uint64(v.ID)), uint64(f.Last)))
-	v.LastSeq = max(v.LastSeq, seq)
 	t.putFrozen(f)
 	t.putVolume(v)
 	r.emit(SnapshotCreated{Snapshot: f.ID, Volume: v.ID, Seq: seq})
 	return f
+}
+
+// vouched is how far a volume's log stands for sure: its snapshots were flushed, in
+// segments that may not be sealed yet. Once people remove a snapshot it vouches for
+// nothing any more, so that a loss that reaches below it can be accepted.
+func (t *tables) vouched(v *Volume) layout.Seq {
+	if f := t.newest(v.ID); f != nil {
+		return max(v.LastSeq, f.Seq)
+	}
+	return v.LastSeq
+}
+
+// reach has snapshots that replay what a recovery may have copied look for it up to
+// the newest segment: the copies of stripes that they hold lie in one that is younger
+// than they are.
+func (t *tables) reach(v *Volume) {
+	var ids []layout.SnapshotID
+	t.shelf.bySeq.Ascend(spot{volume: v.ID, at: uint64(v.Root.Covers) + 1}, func(s spot) bool {
+		if s.volume != v.ID {
+			return false
+		}
+		ids = append(ids, s.id)
+		return true
+	})
+	for _, id := range ids {
+		f := t.snapshotOf(id)
+		f.Last = t.last.Segment
+		t.putFrozen(f)
+	}
 }
 
 func (c RemoveSnapshot) check() error { return checkFrozenRef("remove snapshot", c.Volume, c.Name) }

@@ -42,7 +42,7 @@ func (c AcquireLease) apply(t *tables, r *Result) error {
 	if v.Closed {
 		v.Undecided = ""
 		if v.Epoch > 1 {
-			v.addCut(Cut{Before: v.Epoch, Seq: v.LastSeq})
+			v.addCut(Cut{Before: v.Epoch, Seq: t.vouched(v)})
 		}
 	}
 	t.putVolume(v)
@@ -98,6 +98,9 @@ func (v *Volume) addCut(c Cut) {
 func (t *tables) open(v *Volume) *OpenVolume {
 	// What is unsealed in a closed epoch with a holder is the holder's own.
 	o := &OpenVolume{Volume: *v, Clean: v.Closed && (v.Holder != 0 || v.Unsealed == 0), LastSeq: v.LastCut()}
+	if !v.Closed {
+		o.LastSeq = t.vouched(v)
+	}
 	for _, c := range v.Cuts {
 		if c.Seq > v.Root.Covers {
 			o.Cuts = append(o.Cuts, c)

@@ -59,7 +59,7 @@ func (t *tables) skipEpochs(id layout.VolumeID, r *Result) {
 	v.Closed = t.endUnsealed(v, r, false) == 0
 	if v.Closed {
 		v.Undecided = ""
-		v.addCut(Cut{Before: v.Epoch, Seq: v.LastSeq})
+		v.addCut(Cut{Before: v.Epoch, Seq: t.vouched(v)})
 	}
 	t.putVolume(v)
 }

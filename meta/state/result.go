@@ -30,7 +30,7 @@ type OpenVolume struct {
 	Segments  []Segment  // unsealed, or data with stripes above Root.Covers; in id order
 	Ancestors []Ancestor // whose stripes above Root.Covers come first, nearest first
 	Clean     bool       // nothing to recover: no lower epoch left a segment unsealed
-	LastSeq   layout.Seq // the cut of the last closed epoch
+	LastSeq   layout.Seq // the cut of the last closed epoch; before a recovery: how far the log stands for sure
 }
 
 func refused(err error) Result { return Result{Err: err} }

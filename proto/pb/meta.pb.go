@@ -5487,7 +5487,7 @@ type AcquireLeaseReply struct {
 	Open            *OpenVolumeReply       `protobuf:"bytes,2,opt,name=open,proto3" json:"open,omitempty"`
 	NextShardLength uint64                 `protobuf:"varint,3,opt,name=next_shard_length,json=nextShardLength,proto3" json:"next_shard_length,omitempty"`
 	Clean           bool                   `protobuf:"varint,4,opt,name=clean,proto3" json:"clean,omitempty"`                    // nothing to recover
-	LastSeq         uint64                 `protobuf:"varint,5,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"` // the cut of the last closed epoch
+	LastSeq         uint64                 `protobuf:"varint,5,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"` // the cut of the last closed epoch; not clean: what seals, cuts, root and snapshots vouch for
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }

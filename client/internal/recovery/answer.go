@@ -56,7 +56,7 @@ func (s Sealed) holds(seq layout.Seq) bool {
 
 // Input is all that a decision depends on.
 type Input struct {
-	LastCut  layout.Seq // the log stands up to here: the cut of the last closed epoch, or what the newest root covers
+	LastCut  layout.Seq // the log stands up to here: a cut, the newest root, a live seal or a snapshot says so
 	Covers   layout.Seq // what may lie in segments that are listed nowhere here; at most LastCut
 	Sealed   []Sealed   // data segments that hold seqs above Covers, any order
 	Flushed  layout.Seq // highest flushed seq known from elsewhere (sealed segments' headers), else 0

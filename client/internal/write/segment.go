@@ -1,6 +1,7 @@
 package write
 
 import (
+	"slices"
 	"time"
 
 	"strake/internal/layout"
@@ -97,6 +98,13 @@ func (s *segment) take(seq layout.Seq, unit uint32) layout.ShardOffset {
 	s.live++
 	s.flight++
 	return at
+}
+
+// Appendable tells whether a stripe may still get a place in a segment, also one whose
+// seq was given before. Once it is false it stays so.
+func (c *Core) Appendable(id layout.SegmentID) bool {
+	is := func(s *segment) bool { return s.pub.ID == id }
+	return slices.ContainsFunc(c.open, is) || slices.ContainsFunc(c.spares, is)
 }
 
 // spent tells whether the segment takes no more.
