@@ -405,3 +405,48 @@ func TestAFlattenedCloneNeedsItsParentNoMore(t *testing.T) {
 		t.Errorf("%+v %v", again, err)
 	}
 }
+
+// TestWhatARollbackLeftBehindComesBackByItself rolls a volume back, overwrites every
+// second block of what it began as, and removes all snapshots: nobody asks for anything
+// more. A volume that still has the snapshot it began as is left alone.
+func TestWhatARollbackLeftBehindComesBackByItself(t *testing.T) {
+	const size = 16 * mib
+	timing := quick()
+	timing.CleanAfter = 100 * time.Millisecond
+	c := Start(t, Options{Client: client.Config{Tuning: client.Tuning{CloseHeaders: 1}}, Timing: timing})
+	cell, v := volume(t, c, size, 4, 2)
+	model := pattern(1, size)
+	write(t, v, model, 0)
+	freeze(t, cell, "v@a")
+	write(t, v, pattern(2, size), 0)
+	closed(t, v)
+	_, kept, err := cell.RollbackVolume(t.Context(), "v@a", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v = open(t, cell, "v", writing)
+	for i := range int64(size / block / 2) {
+		copy(model[2*i*block:], pattern(uint64(i+3), block))
+		v.WriteAsync(model[2*i*block:][:block], 2*i*block)
+	}
+	closed(t, v)
+	unfreeze(t, cell, kept.Name)
+	c.Eventually("what the volume was is given back", func() error {
+		if n := storedOf(t, cell); n > 2*size*3/2*6/5 {
+			return fmt.Errorf("%d MiB are stored", n/mib)
+		}
+		return nil
+	})
+	if info, err := cell.Volume(t.Context(), "v"); err != nil || info.Flattening || info.Origin != "v@a" {
+		t.Errorf("it stands on a snapshot that people want: %+v %v", info, err)
+	}
+	unfreeze(t, cell, "v@a")
+	c.Eventually("nothing but what is live is stored", func() error {
+		info, err := cell.Volume(t.Context(), "v")
+		if err != nil || info.Origin != "" || info.StoredBytes > size*3/2*6/5 {
+			return fmt.Errorf("%d MiB are stored, %+v %v", info.StoredBytes/mib, info, err)
+		}
+		return nil
+	})
+	frozenAs(t, cell, "v", model, 0)
+}

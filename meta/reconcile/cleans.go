@@ -21,6 +21,8 @@ type cleaning struct {
 	ended map[layout.VolumeID]bool       // cleaned since the last plan
 	left  map[layout.VolumeID]cleanState // as their last cleaning left them: nothing more is to be had
 	after string                         // a name: where the next plan goes on
+	// weighed are branches of removed snapshots that were left as they are, for now.
+	weighed map[layout.VolumeID]stand
 }
 
 // cleanState tells whether anything changed that cleaning depends on.
@@ -36,7 +38,8 @@ func (c cleanState) stands(now cleanState) bool {
 }
 
 func newCleaning() cleaning {
-	return cleaning{idle: newSightings[layout.VolumeID](), ended: map[layout.VolumeID]bool{}, left: map[layout.VolumeID]cleanState{}}
+	return cleaning{idle: newSightings[layout.VolumeID](), ended: map[layout.VolumeID]bool{}, left: map[layout.VolumeID]cleanState{},
+		weighed: map[layout.VolumeID]stand{}}
 }
 
 // cleans hands volumes to janitors that hold garbage, or are to be flattened, while
@@ -56,6 +59,7 @@ func (pl *plan) cleans() {
 		delete(c.ended, id)
 	}
 	page, more := pl.view.Volumes("", c.after, pl.p.limits.Scan)
+	pl.flattens(page)
 	for i := range page {
 		v := &page[i]
 		c.after = v.Tenant + "/" + v.Name

@@ -32,6 +32,7 @@ const (
 	kindDigest
 	kindBalance
 	kindClean
+	kindFlatten
 	kinds
 )
 
@@ -93,6 +94,9 @@ type Clean struct {
 	Reason string
 }
 
+// Flatten wants state.FlattenVolume.
+type Flatten struct{ Volume layout.VolumeID }
+
 // GiveUp wants state.ChangeDevices with GiveUpDevice, for the life of the server
 // that was judged.
 type GiveUp struct {
@@ -150,6 +154,7 @@ func (t Purge) key() key         { return key{kindPurge, uint64(t.Volume)} }
 func (t Free) key() key          { return key{kindFree, uint64(t.Volume)} }
 func (t Digest) key() key        { return key{kindDigest, uint64(t.Snapshot)} }
 func (t Clean) key() key         { return key{kindClean, uint64(t.Volume)} }
+func (t Flatten) key() key       { return key{kindFlatten, uint64(t.Volume)} }
 func (t GiveUp) key() key        { return key{kindGiveUp, uint64(t.Device)} }
 func (t EndRebalance) key() key  { return key{kindBalance, t.Began} }
 func (t Rebuild) key() key       { return key{kindRebuild, uint64(t.Segment)} }

@@ -98,6 +98,8 @@ func (s *Server) carryOut(ctx context.Context, task reconcile.Task) error {
 		return s.digest(ctx, t)
 	case reconcile.Clean:
 		return s.clean(ctx, t)
+	case reconcile.Flatten:
+		return s.do(ctx, state.FlattenVolume{Volume: state.VolumeRef{ID: t.Volume}})
 	case reconcile.Free:
 		return s.do(ctx, state.FreeSegments{Volume: t.Volume})
 	case reconcile.Purge:
@@ -301,6 +303,8 @@ func taskName(t reconcile.Task) string {
 		return "free segments"
 	case reconcile.Clean:
 		return "clean volume"
+	case reconcile.Flatten:
+		return "flatten volume"
 	}
 	return "purge"
 }

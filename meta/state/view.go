@@ -265,6 +265,12 @@ func (v *View) Frees(f *Frozen) (bytes uint64) {
 	if v.t.branches.owns(uint64(f.ID)) || v.t.pinned.owns(uint64(f.ID)) {
 		return 0
 	}
+	return v.Holds(f)
+}
+
+// Holds is what no head and no other snapshot of its branch needs of a snapshot, parity
+// included, whoever stands on it. It reads all of the branch's retired segments.
+func (v *View) Holds(f *Frozen) (bytes uint64) {
 	without := v.t.shelf.copy()
 	without.drop(f)
 	t := *v.t
