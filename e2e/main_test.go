@@ -28,6 +28,13 @@ var builds struct {
 }
 
 func TestMain(m *testing.M) {
+	if address := os.Getenv(diskEnv); address != "" {
+		if err := serveOn(address, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "server:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if spec := os.Getenv(writerEnv); spec != "" {
 		if err := writer(context.Background(), spec); err != nil {
 			fmt.Fprintln(os.Stderr, "writer:", err)

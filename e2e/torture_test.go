@@ -1,18 +1,17 @@
 package e2e
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"strake/client"
 	"strake/e2e/cluster"
+	"strake/e2e/disks"
 	"strake/e2e/workload"
 )
 
@@ -23,15 +22,21 @@ var (
 
 const (
 	tortureServers = 8
+	tortureOnDisks = 4  // of them, whose disks are with a disks.Host
 	tortureFaults  = 20 // of a test run
 	verifyEvery    = 5  // faults
-	lease          = 15 * time.Second
+
+	tortureDiskBytes = 1 << 30 // of a disks.Disk; what is not written takes no memory
+
+	lease = 15 * time.Second
 )
 
 // TestTorture does harm to a cell of processes under a verifying writer, fault
 // after fault, and every few faults kills the writer and checks the volume (P1, P2,
 // P3). At most two servers have lost bytes or are away at a time: one whose shard
-// files are damaged, and one that is killed or stands still.
+// files are damaged, and one that is killed, stands still or has a disk that ails.
+// The metadata servers and half of the chunk servers have disks whose power can be
+// cut, of all of them at once too.
 func TestTorture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: the long tests torture")
@@ -40,8 +45,12 @@ func TestTorture(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	x := &torture{t: t, r: rand.New(rand.NewPCG(seed, 1)), c: start(t, cluster.Options{Meta: 3, Chunkds: tortureServers}),
-		history: workload.NewHistory("v", volumeBlocks), began: time.Now()}
+	h, err := disks.NewHost()
+	check(t, err)
+	t.Cleanup(func() { check(t, h.Close()) })
+	x := &torture{t: t, r: rand.New(rand.NewPCG(seed, 1)), disks: map[string]*disks.Disk{},
+		history: workload.NewHistory("v", volumeBlocks), began: time.Now(), counts: map[string]int{}}
+	x.c = start(t, cluster.Options{Meta: 3, Chunkds: tortureServers, Program: x.program(h)})
 	defer func() {
 		if t.Failed() {
 			t.Logf("replay: make torture SEED=%d (the faults are the same, their instants are not)\ntimeline:\n%s\nlogs: %s", seed, strings.Join(x.timeline, "\n"), x.c.Dir())
@@ -62,10 +71,25 @@ func TestTorture(t *testing.T) {
 	t.Logf("%d faults in %.0f s: %v; %d operations there at the end", len(x.timeline), time.Since(x.began).Seconds(), x.counts, x.history.Last())
 }
 
+// program gives servers that have a disk with h this test binary to run.
+func (x *torture) program(h *disks.Host) func(string) (string, []string) {
+	exe, err := os.Executable()
+	check(x.t, err)
+	return func(server string) (string, []string) {
+		var n int
+		if _, err := fmt.Sscanf(server, "chunkd-%d", &n); err == nil && n > tortureOnDisks {
+			return "", nil
+		}
+		x.disks[server] = h.Add(server, tortureDiskBytes)
+		return exe, []string{diskEnv + "=" + h.Address()}
+	}
+}
+
 type torture struct {
 	t        *testing.T
 	r        *rand.Rand
 	c        *cluster.Cluster
+	disks    map[string]*disks.Disk // by server
 	history  *workload.History
 	plan     workload.Plan
 	writer   *cluster.Process
@@ -81,9 +105,6 @@ type torture struct {
 const damagedServer = tortureServers - 1
 
 func (x *torture) note(what string, who *cluster.Process) {
-	if x.counts == nil {
-		x.counts = map[string]int{}
-	}
 	x.counts[what]++
 	x.timeline = append(x.timeline, fmt.Sprintf("%8.3f %s %s", time.Since(x.began).Seconds(), what, who.Name))
 }
@@ -123,100 +144,4 @@ func (x *torture) heal() {
 		x.restore = nil
 		check(x.t, x.c.WaitStatus(x.t.Context(), "every server up", func(s client.CellStatus) bool { return int(s.ServersUp) == tortureServers }))
 	}
-}
-
-// fault does one harm. One that lasts goes on under those that don't, until the
-// next that lasts.
-func (x *torture) fault() {
-	x.t.Helper()
-	victim := x.c.Chunkds[x.r.IntN(damagedServer)]
-	switch n := x.r.IntN(100); {
-	case n < 25:
-		x.heal()
-		x.note("SIGKILL", victim)
-		check(x.t, victim.Kill())
-		x.later(func() error { return victim.Restart() }, time.Duration(x.r.IntN(4000))*time.Millisecond)
-	case n < 35:
-		x.heal()
-		x.note("restart", victim)
-		check(x.t, errors.Join(victim.Stop(), victim.Restart()))
-		x.later(func() error { return nil }, 0) // it is up before the next that lasts
-	case n < 55:
-		x.heal()
-		x.note("SIGSTOP", victim)
-		check(x.t, victim.Pause())
-		x.later(victim.Resume, x.pause())
-	case n < 65:
-		leader, err := x.c.Leader(x.t.Context())
-		check(x.t, err)
-		x.note("SIGKILL leader", leader)
-		check(x.t, errors.Join(leader.Kill(), leader.Restart()))
-	case n < 72:
-		meta := x.c.Metas[x.r.IntN(len(x.c.Metas))]
-		x.note("SIGSTOP meta", meta)
-		check(x.t, meta.Pause())
-		time.Sleep(time.Duration(x.r.IntN(3000)) * time.Millisecond)
-		check(x.t, meta.Resume())
-	case n < 80:
-		x.note("SIGSTOP writer", x.writer)
-		check(x.t, x.writer.Pause())
-		time.Sleep(time.Duration(x.r.IntN(5000)) * time.Millisecond)
-		check(x.t, x.writer.Resume())
-	case n < 90:
-		x.damage("corrupt a shard file", func(path string) error { return corrupt(path, x.r) })
-	default:
-		x.damage("delete a shard file", os.Remove)
-	}
-	x.progress(5)
-}
-
-// pause is how long a process stands still: half a lease, and in long runs twice and
-// ten times as long too.
-func (x *torture) pause() time.Duration {
-	if *tortureMinutes == 0 {
-		return lease / 2
-	}
-	return [...]time.Duration{lease / 2, lease / 2, lease / 2, 2 * lease, 10 * lease}[x.r.IntN(5)]
-}
-
-func (x *torture) later(restore func() error, after time.Duration) {
-	x.restore, x.due = restore, time.Now().Add(after)
-}
-
-// damage does harm to one of the damaged server's shard files.
-func (x *torture) damage(what string, harm func(path string) error) {
-	files, err := filepath.Glob(filepath.Join(x.c.Dir(), x.c.Chunkds[damagedServer].Name, "shards", "*"))
-	check(x.t, err)
-	if len(files) == 0 {
-		return
-	}
-	x.note(what, x.c.Chunkds[damagedServer])
-	if err := harm(files[x.r.IntN(len(files))]); err != nil && !errors.Is(err, os.ErrNotExist) {
-		x.t.Fatal(err)
-	}
-}
-
-// corrupt flips bytes of a file.
-func corrupt(path string, r *rand.Rand) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
-		return err
-	}
-	for range 8 {
-		var b [1]byte
-		at := r.Int64N(info.Size())
-		if _, err := f.ReadAt(b[:], at); err != nil {
-			return err
-		}
-		b[0] ^= 0x5a
-		if _, err := f.WriteAt(b[:], at); err != nil {
-			return err
-		}
-	}
-	return nil
 }

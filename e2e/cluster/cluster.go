@@ -29,6 +29,9 @@ type Options struct {
 	Chunkds int    // chunk servers, default 6
 	// ChunkdArgs are added to every chunk server's command line.
 	ChunkdArgs []string
+	// Program gives what runs as a server, with what environment on top of this
+	// process's, where it is not the strake command; nil, or an empty binary: it is.
+	Program func(server string) (binary string, env []string)
 }
 
 // Cluster is a running cell. Safe for concurrent use.
@@ -86,7 +89,7 @@ func (c *Cluster) define() error {
 	c.Cell = strings.Join(cell, ",")
 	for i, addr := range cell {
 		name := fmt.Sprintf("meta-%d", i+1)
-		c.Metas = append(c.Metas, c.process(name, addr, "meta", "serve", "--listen", addr, "--peers", c.Cell, "--dir", filepath.Join(c.opts.Dir, name)))
+		c.Metas = append(c.Metas, c.server(name, addr, "meta", "serve", "--listen", addr, "--peers", c.Cell, "--dir", filepath.Join(c.opts.Dir, name)))
 	}
 	for i := range c.opts.Chunkds {
 		name, data, control := fmt.Sprintf("chunkd-%d", i+1), next(), next()
@@ -96,13 +99,24 @@ func (c *Cluster) define() error {
 		}
 		args := []string{"chunkd", "serve", "--cell", c.Cell, "--listen", data, "--control", control,
 			"--device", dir, "--domain", "zone/rack/" + name, "--calibrate=false"}
-		c.Chunkds = append(c.Chunkds, c.process(name, data, append(args, c.opts.ChunkdArgs...)...))
+		c.Chunkds = append(c.Chunkds, c.server(name, data, append(args, c.opts.ChunkdArgs...)...))
 	}
 	return nil
 }
 
 func (c *Cluster) process(name, addr string, args ...string) *Process {
 	return &Process{Name: name, Addr: addr, cluster: c, binary: c.opts.Binary, args: args, log: filepath.Join(c.opts.Dir, name+".log")}
+}
+
+// server is a process that Options.Program may have another program for.
+func (c *Cluster) server(name, addr string, args ...string) *Process {
+	p := c.process(name, addr, args...)
+	if c.opts.Program != nil {
+		if binary, env := c.opts.Program(name); binary != "" {
+			p.binary, p.env = binary, env
+		}
+	}
+	return p
 }
 
 // Dir is where data and logs are.

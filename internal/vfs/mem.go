@@ -34,6 +34,7 @@ type Mem struct {
 	root    *node
 	journal []dirChange // un-synced directory changes, oldest first
 	used    int64       // pages of files that have a name or a handle
+	others  int64       // pages that somebody else takes
 	locked  map[*node]bool
 }
 
@@ -201,7 +202,16 @@ func (m *Mem) Usage() (u Usage, err error) {
 }
 
 // free is in pages.
-func (m *Mem) free() int64 { return max(0, m.capacity/pageSize-m.used) }
+func (m *Mem) free() int64 { return max(0, m.capacity/pageSize-m.used-m.others) }
+
+// Occupy takes all free room but so many bytes, as somebody else who fills the
+// device does; Occupy(math.MaxInt64) gives all of it back. What a power cut leaves has none of it.
+func (m *Mem) Occupy(leave int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.others = 0
+	m.others = max(0, m.free()-leave/pageSize)
+}
 
 // release gives a file's pages back when it has neither a name nor a handle.
 // The node lives on in the journal, for a power cut that brings it back.
