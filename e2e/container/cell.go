@@ -176,7 +176,13 @@ func (c *Cell) all() []*Node {
 // Load starts the workload program in a container.
 func (c *Cell) Load(ctx context.Context, name string, args ...string) *Node {
 	c.t.Helper()
-	n := &Node{Name: name, cell: c, image: c.opts.Images.Loader, args: append(args, "--cell", c.Address)}
+	return c.LoadOf(ctx, c.opts.Images.Loader, name, args...)
+}
+
+// LoadOf is Load with another build's program.
+func (c *Cell) LoadOf(ctx context.Context, image, name string, args ...string) *Node {
+	c.t.Helper()
+	n := &Node{Name: name, cell: c, image: image, args: append(args, "--cell", c.Address)}
 	c.others = append(c.others, n)
 	c.Note("%s: %s", name, strings.Join(args, " "))
 	c.must(n.run(ctx))

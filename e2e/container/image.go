@@ -26,14 +26,7 @@ func (e *Engine) Build(ctx context.Context, dir string) (Images, error) {
 	}
 	images := Images{Strake: e.prefix + "-strake:now", Etcd: e.prefix + "-etcd:now", Loader: e.prefix + "-loader:now"}
 	recipe := filepath.Join(root, "deploy", "image", "Dockerfile")
-	if err := e.buildStrake(ctx, root, recipe, filepath.Join(dir, "now"), images.Strake); err != nil {
-		return images, err
-	}
-	loader := filepath.Join(dir, "loader")
-	if err := goBuild(ctx, root, filepath.Join(loader, "loader"), "./e2e/loader"); err != nil {
-		return images, err
-	}
-	if err := e.image(ctx, loader, images.Loader, "FROM scratch\nCOPY loader /loader\nUSER 65532:65532\nENTRYPOINT [\"/loader\"]\n"); err != nil {
+	if err := e.buildTree(ctx, root, recipe, filepath.Join(dir, "now"), images); err != nil {
 		return images, err
 	}
 	binary, err := etcdtest.Binary(ctx)
@@ -47,12 +40,12 @@ func (e *Engine) Build(ctx context.Context, dir string) (Images, error) {
 	return images, e.imageFrom(ctx, etcd, images.Etcd, filepath.Join(root, "deploy", "etcd", "Dockerfile"))
 }
 
-// BuildPrevious builds strake's image from the commit before the newest one, or
-// from STRAKE_E2E_PREVIOUS, and gives its name and the commit.
-func (e *Engine) BuildPrevious(ctx context.Context, dir string) (image, commit string, err error) {
+// BuildPrevious builds strake's image and the workload's from the commit before the
+// newest one, or from STRAKE_E2E_PREVIOUS, and gives the commit.
+func (e *Engine) BuildPrevious(ctx context.Context, dir string) (images Images, commit string, err error) {
 	root, err := moduleRoot()
 	if err != nil {
-		return "", "", err
+		return images, "", err
 	}
 	revision := os.Getenv("STRAKE_E2E_PREVIOUS")
 	if revision == "" {
@@ -60,28 +53,35 @@ func (e *Engine) BuildPrevious(ctx context.Context, dir string) (image, commit s
 	}
 	out, err := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "--verify", revision+"^{commit}").Output()
 	if err != nil {
-		return "", "", fmt.Errorf("find commit %s: %w", revision, err)
+		return images, "", fmt.Errorf("find commit %s: %w", revision, err)
 	}
 	commit = strings.TrimSpace(string(out))
 	tree := filepath.Join(dir, "previous-tree")
 	if err := os.MkdirAll(tree, 0o755); err != nil {
-		return "", "", err
+		return images, "", err
 	}
 	unpack := exec.CommandContext(ctx, "sh", "-c", `git -C "$0" archive "$1" | tar -x -C "$2"`, root, commit, tree)
 	if out, err := unpack.CombinedOutput(); err != nil {
-		return "", "", fmt.Errorf("unpack commit %s: %w: %s", commit, err, out)
+		return images, "", fmt.Errorf("unpack commit %s: %w: %s", commit, err, out)
 	}
-	image = e.prefix + "-strake:previous"
+	images = Images{Strake: e.prefix + "-strake:previous", Loader: e.prefix + "-loader:previous"}
 	recipe := filepath.Join(root, "deploy", "image", "Dockerfile")
-	return image, commit, e.buildStrake(ctx, tree, recipe, filepath.Join(dir, "previous"), image)
+	return images, commit, e.buildTree(ctx, tree, recipe, filepath.Join(dir, "previous"), images)
 }
 
-// buildStrake builds strake from a tree of its source into an image.
-func (e *Engine) buildStrake(ctx context.Context, tree, recipe, dir, image string) error {
-	if err := goBuild(ctx, tree, filepath.Join(dir, "strake"), "./cmd/strake"); err != nil {
+// buildTree builds strake and the workload from a tree of their source into images.
+func (e *Engine) buildTree(ctx context.Context, tree, recipe, dir string, images Images) error {
+	strake, loader := filepath.Join(dir, "strake"), filepath.Join(dir, "loader")
+	if err := goBuild(ctx, tree, filepath.Join(strake, "strake"), "./cmd/strake"); err != nil {
 		return err
 	}
-	return e.imageFrom(ctx, dir, image, recipe)
+	if err := e.imageFrom(ctx, strake, images.Strake, recipe); err != nil {
+		return err
+	}
+	if err := goBuild(ctx, tree, filepath.Join(loader, "loader"), "./e2e/loader"); err != nil {
+		return err
+	}
+	return e.image(ctx, loader, images.Loader, "FROM scratch\nCOPY loader /loader\nUSER 65532:65532\nENTRYPOINT [\"/loader\"]\n")
 }
 
 func goBuild(ctx context.Context, tree, binary, pkg string) error {

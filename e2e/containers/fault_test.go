@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestFaults(t *testing.T) {
 		{"TheLeaderAndAFollowerArePartedFromEachOther", partedMetas},
 		{"AServersLinkLosesPackets", lossy},
 		{"AServersLinkIsSlow", slowed},
+		{"AServersLinkIsNarrow", narrowed},
 		{"EtcdIsKilled", etcdKilled},
 		{"EtcdIsCutOff", etcdCutOff},
 		{"AMinorityAndMServersAreLostTogether", minorityAndM},
@@ -219,6 +221,20 @@ func slowed(t *testing.T, c *container.Cell, l *load) {
 	must(t, fault.Slow(t.Context(), victim, 200))
 	l.progress(300)
 	must(t, fault.Heal(t.Context(), victim))
+}
+
+// narrowed gives a chunk server a link of 4 Mbit/s, on which what it sends queues up.
+func narrowed(t *testing.T, c *container.Cell, l *load) {
+	network(t)
+	victim := some(c, c.Chunkds, 1)[0]
+	err := fault.Narrow(t.Context(), victim, 4000)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("*** SKIPPED: this kernel shapes no links ***")
+	}
+	must(t, err)
+	c.Note("%s sends 4 Mbit/s", victim.Name)
+	l.progress(300)
+	must(t, fault.Widen(t.Context(), victim))
 }
 
 // etcdKilled: who runs goes on, a chunk server and a metadata server that start

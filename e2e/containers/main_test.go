@@ -94,10 +94,11 @@ func start(t *testing.T, opts container.Options) *container.Cell {
 
 // load is a workload that goes on while a test does harm.
 type load struct {
-	t    *testing.T
-	cell *container.Cell
-	node *container.Node
-	plan []string
+	t       *testing.T
+	cell    *container.Cell
+	node    *container.Node
+	plan    []string
+	checker string // the image of the program that checks the volume
 }
 
 var volumes struct {
@@ -108,12 +109,18 @@ var volumes struct {
 // startLoad starts a workload on a volume of its own and waits until it writes.
 func startLoad(t *testing.T, c *container.Cell) *load {
 	t.Helper()
+	return startLoadOf(t, c, stage.images.Loader)
+}
+
+// startLoadOf is startLoad with a build's program.
+func startLoadOf(t *testing.T, c *container.Cell, image string) *load {
+	t.Helper()
 	volumes.Lock()
 	volumes.last++
 	name := fmt.Sprintf("v%d", volumes.last)
 	volumes.Unlock()
-	l := &load{t: t, cell: c, plan: []string{"--volume", name, "--seed", fmt.Sprint(c.Rand.Uint64N(1 << 20)), "--blocks", "4096"}}
-	l.node = c.Load(t.Context(), "load-"+name, append([]string{"write"}, l.plan...)...)
+	l := &load{t: t, cell: c, checker: stage.images.Loader, plan: []string{"--volume", name, "--seed", fmt.Sprint(c.Rand.Uint64N(1 << 20)), "--blocks", "4096"}}
+	l.node = c.LoadOf(t.Context(), image, "load-"+name, append([]string{"write"}, l.plan...)...)
 	l.progress(40)
 	return l
 }
@@ -187,7 +194,7 @@ func (l *load) verify(args []string) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 90*time.Second)
 	defer cancel()
-	check := l.cell.Load(ctx, fmt.Sprintf("%s-%s-%d", args[0], l.node.Name, time.Now().UnixMilli()%100000), args...)
+	check := l.cell.LoadOf(ctx, l.checker, fmt.Sprintf("%s-%s-%d", args[0], l.node.Name, time.Now().UnixMilli()%100000), args...)
 	code, err := check.Wait(ctx)
 	if err != nil || code != 0 {
 		out, _ := check.Stdout(context.Background(), 20)

@@ -2,64 +2,54 @@ package containers
 
 import (
 	"encoding/json"
-	"maps"
+	"slices"
 	"testing"
 
 	"strake/e2e/container"
 )
 
-// TestRollingUpgradeAndBack starts a cell of the previous commit's build, takes
-// its servers to this one's one by one under a workload of this build, and back
-// again. The order is the documented one: metadata servers first, the leader last
-// of them, then chunk servers; back, the other way round. Each step runs both
-// builds side by side.
+// TestRollingUpgradeAndBack takes a cell of the previous commit's build to this one's
+// server by server, and back again, in the order that deploy/kubernetes documents:
+// metadata servers, then chunk servers, each from the highest number down, then
+// clients; back the other way round. Each step runs both builds side by side, under
+// a client of the previous build, which is the last to go and the first to come back.
 func TestRollingUpgradeAndBack(t *testing.T) {
 	opts := container.Options{Images: images(t), Chunkds: 6}
-	now := opts.Images.Strake
+	now := opts.Images
 	previous, commit, err := stage.engine.BuildPrevious(t.Context(), stage.dir)
 	if err != nil {
 		t.Skipf("*** SKIPPED: no build of the previous commit: %v ***", err)
 	}
-	opts.Images.Strake = previous
+	opts.Images.Strake = previous.Strake
 	c := stage.engine.Start(t, seed(), opts)
 	c.Note("the previous build is of commit %s", commit)
 	before := formats(t, c)
-	l := startLoad(t, c)
-	metas := upgradeOrder(c)
-	for _, n := range append(metas, c.Chunkds...) {
-		must(t, n.Replace(t.Context(), now))
-		c.WaitUp()
-		l.progress(20)
-	}
-	if after := formats(t, c); !maps.Equal(before, after) {
-		t.Logf("*** the way back is not tested: this build writes formats that the previous one does not read: %v, before %v ***", after, before)
-		l.end()
+	old := startLoadOf(t, c, previous.Loader)
+	replaceAll(t, c, old, now.Strake, c.Metas, c.Chunkds)
+	old.end() // and this build's client reads what it wrote
+	startLoad(t, c).end()
+	if format := differing(before, formats(t, c)); format != "" {
+		t.Logf("*** the way back is not tested: this build writes another version of %s than the previous one reads ***", format)
 		return
 	}
-	metas = upgradeOrder(c)
-	for i := len(c.Chunkds) - 1; i >= 0; i-- {
-		must(t, c.Chunkds[i].Replace(t.Context(), previous))
-		c.WaitUp()
-		l.progress(20)
-	}
-	for _, n := range metas {
-		must(t, n.Replace(t.Context(), previous))
-		c.WaitUp()
-		l.progress(20)
-	}
-	l.end()
+	old = startLoadOf(t, c, previous.Loader)
+	old.checker = previous.Loader
+	replaceAll(t, c, old, previous.Strake, c.Chunkds, c.Metas)
+	old.end()
 }
 
-// upgradeOrder gives the metadata servers, the leader last.
-func upgradeOrder(c *container.Cell) []*container.Node {
-	leader := c.Leader()
-	var list []*container.Node
-	for _, m := range c.Metas {
-		if m != leader {
-			list = append(list, m)
+// replaceAll gives the servers of each kind an image one by one, from the highest
+// number down, as a StatefulSet does; each when the cell is whole again and the
+// workload goes on.
+func replaceAll(t *testing.T, c *container.Cell, l *load, image string, kinds ...[]*container.Node) {
+	t.Helper()
+	for _, kind := range kinds {
+		for _, n := range slices.Backward(kind) {
+			must(t, n.Replace(t.Context(), image))
+			c.WaitUp()
+			l.progress(20)
 		}
 	}
-	return append(list, leader)
 }
 
 // formats gives the versions of what a cell's first server writes; none for a
@@ -73,4 +63,14 @@ func formats(t *testing.T, c *container.Cell) map[string]int {
 	}
 	must(t, json.Unmarshal([]byte(out), &v))
 	return v.Formats
+}
+
+// differing gives a format that both builds tell and write differently.
+func differing(before, after map[string]int) string {
+	for format, version := range before {
+		if after[format] != version {
+			return format
+		}
+	}
+	return ""
 }

@@ -2,10 +2,12 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 
 	"strake/e2e/container"
 )
@@ -16,7 +18,7 @@ func Network() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("only root may enter a container's network namespace")
 	}
-	for _, tool := range []string{"nsenter", "iptables"} {
+	for _, tool := range []string{"nsenter", "iptables", "ip", "tc"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return err
 		}
@@ -60,6 +62,33 @@ func Slow(ctx context.Context, node *container.Node, packets int) error {
 	return rule(ctx, node, "-A", "INPUT", "-j", "DROP")
 }
 
+// Narrow gives what a node sends so many kbit/s of its link, behind a queue as a slow
+// link has, of at most 200 ms; Widen ends that. Error: errors.ErrUnsupported where the
+// kernel has no such queue.
+func Narrow(ctx context.Context, node *container.Node, kbits int) error {
+	return shape(ctx, node, "add", "root", "tbf", "rate", fmt.Sprintf("%dkbit", kbits), "burst", "32kb", "latency", "200ms")
+}
+
+// Widen undoes Narrow.
+func Widen(ctx context.Context, node *container.Node) error { return shape(ctx, node, "del", "root") }
+
+// shape changes the queue before a node's network device.
+func shape(ctx context.Context, node *container.Node, verb string, args ...string) error {
+	out, err := enter(ctx, node, "ip", "-o", "-4", "addr", "show", "scope", "global")
+	if err != nil {
+		return err
+	}
+	fields := strings.Fields(out) // N: DEVICE inet ...
+	if len(fields) < 2 {
+		return fmt.Errorf("%s has no network device: %q", node.Name, out)
+	}
+	out, err = enter(ctx, node, append([]string{"tc", "qdisc", verb, "dev", fields[1]}, args...)...)
+	if strings.Contains(out, "qdisc kind is unknown") {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
 // Heal takes all rules out of a node.
 func Heal(ctx context.Context, node *container.Node) error {
 	return rule(ctx, node, "-F", "INPUT")
@@ -67,13 +96,20 @@ func Heal(ctx context.Context, node *container.Node) error {
 
 // rule changes the filter rules in a node's network namespace.
 func rule(ctx context.Context, node *container.Node, args ...string) error {
+	_, err := enter(ctx, node, append([]string{"iptables", "-w", "5"}, args...)...)
+	return err
+}
+
+// enter runs a program of the host in a node's network namespace and gives all that
+// it wrote.
+func enter(ctx context.Context, node *container.Node, command ...string) (string, error) {
 	pid, err := node.Pid(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	enter := append([]string{"-t", strconv.Itoa(pid), "-n", "iptables", "-w", "5"}, args...)
-	if out, err := exec.CommandContext(ctx, "nsenter", enter...).CombinedOutput(); err != nil {
-		return fmt.Errorf("iptables %v in %s: %w: %s", args, node.Name, err, out)
+	out, err := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(pid), "-n"}, command...)...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%v in %s: %w: %s", command, node.Name, err, out)
 	}
-	return nil
+	return string(out), err
 }
