@@ -68,7 +68,7 @@ down: ## take that cell away, its data with it
 	$(COMPOSE) down -v
 
 e2e: ## cells in containers, through faults, upgrades and lost machines: [SEED=n] [BARS=1]
-	$(GO) test ./e2e/containers -count=1 -timeout 20m -v -args -containers $(if $(SEED),-seed=$(SEED)) $(if $(BARS),-bars)
+	$(GO) test ./e2e/containers -count=1 -timeout 40m -v -args -containers $(if $(SEED),-seed=$(SEED)) $(if $(BARS),-bars)
 
 bench: ## the packages' benchmarks
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./...

@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	// readyTimeout bounds every wait for a state of a cell.
-	readyTimeout = 90 * time.Second
-	keepTimeout  = 2 * time.Minute
-	pollEvery    = 200 * time.Millisecond
+	// Patience bounds every wait for a state. It judges no speed: a machine may be
+	// busy, and what hangs hangs for longer.
+	Patience    = 3 * time.Minute
+	keepTimeout = 2 * time.Minute
+	pollEvery   = 200 * time.Millisecond
 	// startAtOnce bounds the containers that are started at the same time.
 	startAtOnce = 4
 	data        = "/var/lib/strake"
@@ -36,6 +37,7 @@ type Options struct {
 	Meta    int  // metadata servers, default 3
 	Chunkds int  // chunk servers, default 8
 	Etcd    bool // they find each other there; else by a list of addresses
+	Secure  bool // etcd wants certificates and a password
 	// Dirs are folders of the host that stand in for the volumes of some nodes.
 	Dirs map[string]string
 }
@@ -53,7 +55,8 @@ type Cell struct {
 	engine  *Engine
 	opts    Options
 	prefix  string
-	metas   string // the metadata servers' addresses
+	keys    []string // options that mount what a Secure etcd asks for
+	metas   string   // the metadata servers' addresses
 	network string
 	others  []*Node
 	began   time.Time
@@ -76,9 +79,14 @@ func (e *Engine) Start(t testing.TB, seed uint64, opts Options) *Cell {
 	t.Cleanup(func() { c.end() })
 	c.must(c.newNetwork(t.Context()))
 	c.define()
+	nodes := c.all()
+	if opts.Secure {
+		c.lockEtcd(t.Context())
+		nodes = c.Servers()
+	}
 	var group errgroup.Group
 	group.SetLimit(startAtOnce)
-	for _, n := range c.all() {
+	for _, n := range nodes {
 		group.Go(func() error { return n.run(t.Context()) })
 	}
 	c.must(group.Wait())
@@ -99,10 +107,7 @@ func (c *Cell) define() {
 	c.metas = strings.Join(list, ",")
 	c.Address = c.metas
 	if c.opts.Etcd {
-		c.Address = "etcd://etcd:2379/e2e"
-		c.Etcd = &Node{Name: "etcd", cell: c, image: c.opts.Images.Etcd, mounts: c.volume("etcd", "/var/lib/etcd"),
-			args: []string{"--name", "etcd", "--data-dir", "/var/lib/etcd", "--listen-client-urls", "http://0.0.0.0:2379",
-				"--advertise-client-urls", "http://etcd:2379", "--log-level", "warn"}}
+		c.defineEtcd()
 	}
 	for i := range c.opts.Meta {
 		name := fmt.Sprintf("meta-%d", i+1)
@@ -120,7 +125,7 @@ func (c *Cell) define() {
 }
 
 func (c *Cell) server(name string, args []string) *Node {
-	return &Node{Name: name, cell: c, image: c.opts.Images.Strake, args: args, mounts: c.volume(name, data), env: []string{"STRAKE_CELL=" + c.Address}}
+	return &Node{Name: name, cell: c, image: c.opts.Images.Strake, args: args, mounts: append(c.volume(name, data), c.keys...), env: []string{"STRAKE_CELL=" + c.Address}}
 }
 
 // volume gives the options that mount a node's data.
@@ -182,7 +187,7 @@ func (c *Cell) Load(ctx context.Context, name string, args ...string) *Node {
 // LoadOf is Load with another build's program.
 func (c *Cell) LoadOf(ctx context.Context, image, name string, args ...string) *Node {
 	c.t.Helper()
-	n := &Node{Name: name, cell: c, image: image, args: append(args, "--cell", c.Address)}
+	n := &Node{Name: name, cell: c, image: image, mounts: c.keys, args: append(args, "--cell", c.Address)}
 	c.others = append(c.others, n)
 	c.Note("%s: %s", name, strings.Join(args, " "))
 	c.must(n.run(ctx))
@@ -241,7 +246,7 @@ func (c *Cell) WaitStatus(what string, ok func(client.CellStatus) bool) {
 	c.t.Helper()
 	var s client.CellStatus
 	var err error
-	c.Eventually(what, readyTimeout, func() bool {
+	c.Eventually(what, func() bool {
 		s, err = c.Status(c.t.Context())
 		return err == nil && ok(s)
 	}, func() string { return fmt.Sprintf("status %+v, %v", s, err) })
@@ -249,15 +254,15 @@ func (c *Cell) WaitStatus(what string, ok func(client.CellStatus) bool) {
 }
 
 // Eventually polls until ok, or fails the test; last may tell more.
-func (c *Cell) Eventually(what string, within time.Duration, ok func() bool, last func() string) {
+func (c *Cell) Eventually(what string, ok func() bool, last func() string) {
 	c.t.Helper()
-	for deadline := time.Now().Add(within); !ok(); time.Sleep(pollEvery) {
+	for deadline := time.Now().Add(Patience); !ok(); time.Sleep(pollEvery) {
 		if time.Now().After(deadline) {
 			more := ""
 			if last != nil {
 				more = ": " + last()
 			}
-			c.t.Fatalf("not within %v: %s%s", within, what, more)
+			c.t.Fatalf("not within %v: %s%s", Patience, what, more)
 		}
 	}
 }
@@ -293,7 +298,7 @@ func (c *Cell) must(err error) {
 
 // end shows what a failed test needs to be understood, and removes the cell.
 func (c *Cell) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	if c.owner.Failed() {
 		c.owner.Logf("seed %d; again: make e2e SEED=%d\n%s", c.Seed, c.Seed, strings.Join(c.lines, "\n"))

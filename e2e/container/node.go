@@ -9,7 +9,7 @@ import (
 )
 
 // stopWithin is how long a process may take to end that was asked to.
-const stopWithin = 30 * time.Second
+const stopWithin = 90 * time.Second
 
 // Node is one container: a server, etcd or a workload.
 type Node struct {

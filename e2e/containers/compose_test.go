@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strake/e2e/container"
 )
 
 // TestComposeStartsACell starts deploy/compose as `make up` does: three metadata
@@ -45,7 +47,7 @@ func TestComposeStartsACell(t *testing.T) {
 		t.Fatalf("up: %v: %s", err, out)
 	}
 	var out []byte
-	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(string(out), `"servers_up": 8`); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(container.Patience); !strings.Contains(string(out), `"servers_up": 8`); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not up: %s", out)
 		}

@@ -113,7 +113,7 @@ func leaderPaused(t *testing.T, c *container.Cell, l *load) {
 func newLeader(t *testing.T, c *container.Cell, old *container.Node) {
 	t.Helper()
 	begun := time.Now()
-	c.Eventually("another leads", time.Minute, func() bool {
+	c.Eventually("another leads", func() bool {
 		for _, m := range c.Metas {
 			if m == old {
 				continue

@@ -61,7 +61,7 @@ func (f *fight) ended(t *testing.T) (n int) {
 func (f *fight) progress(t *testing.T, n int) {
 	t.Helper()
 	from, now := f.ended(t), 0
-	f.cell.Eventually(fmt.Sprintf("%d more operations of the fighters", n), time.Minute, func() bool {
+	f.cell.Eventually(fmt.Sprintf("%d more operations of the fighters", n), func() bool {
 		now = f.ended(t)
 		return now >= from+n
 	}, func() string { return fmt.Sprintf("%d of them", now-from) })

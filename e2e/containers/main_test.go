@@ -144,7 +144,7 @@ func (l *load) progress(n uint64) time.Duration {
 	l.t.Helper()
 	_, from := l.reached()
 	begun := time.Now()
-	l.cell.Eventually(fmt.Sprintf("%d more operations of %s are flushed", n, l.node.Name), time.Minute, func() bool {
+	l.cell.Eventually(fmt.Sprintf("%d more operations of %s are flushed", n, l.node.Name), func() bool {
 		_, flushed := l.reached()
 		return flushed >= from+n
 	}, nil)
@@ -192,7 +192,7 @@ func (l *load) crash() (verify func()) {
 // verify runs a check of the volume to its end.
 func (l *load) verify(args []string) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(l.t.Context(), container.Patience)
 	defer cancel()
 	check := l.cell.LoadOf(ctx, l.checker, fmt.Sprintf("%s-%s-%d", args[0], l.node.Name, time.Now().UnixMilli()%100000), args...)
 	code, err := check.Wait(ctx)

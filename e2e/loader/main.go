@@ -5,6 +5,7 @@
 //	loader write   --cell CELL --volume V --seed N --blocks N   until SIGTERM
 //	loader check   ... --last N                                 the volume holds operations 1 to N and nothing else
 //	loader crashed ... --flushed N --began N                    it holds a prefix that ends between the two
+//	loader lock    --cell URL                                   etcd there wants certificate and password from now on
 //	loader fight   --cell CELL --volume V --seed N --number N   until SIGTERM: see workload.Fighter
 //
 // What it does it tells on its standard output, in lines: those of workload.Write,
@@ -31,7 +32,8 @@ import (
 const (
 	mostBlocks = 64
 	every      = 4 * time.Millisecond // at least, between two writes
-	endWithin  = 40 * time.Second     // flush, check and close, once asked to end
+	endWithin  = 80 * time.Second     // flush, check and close, once asked to end
+	setWithin  = 2 * time.Minute      // find the cell, make and open the volume
 )
 
 type options struct {
@@ -56,9 +58,9 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	var o options
-	verbs := map[string]func(context.Context, options) error{"write": write, "check": check, "crashed": crashed, "fight": fight}
+	verbs := map[string]func(context.Context, options) error{"write": write, "check": check, "crashed": crashed, "fight": fight, "lock": lock}
 	if len(args) == 0 || verbs[args[0]] == nil {
-		return fmt.Errorf("want write, check, crashed or fight, got %q", args)
+		return fmt.Errorf("want write, check, crashed, fight or lock, got %q", args)
 	}
 	f := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	f.StringVar(&o.cell, "cell", "", "the cell")
@@ -75,9 +77,20 @@ func run(ctx context.Context, args []string) error {
 	return verbs[args[0]](ctx, o)
 }
 
+// dial connects to the cell, which may be hard to find for longer than a client waits
+// by itself.
+func dial(ctx context.Context, o options) (*client.Cell, error) {
+	for {
+		cell, err := client.Dial(ctx, client.Config{Addresses: o.cell, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+		if !errors.Is(err, client.ErrUnavailable) || ctx.Err() != nil {
+			return cell, err
+		}
+	}
+}
+
 // open opens the volume; write makes it, or takes it over.
 func open(ctx context.Context, o options, write bool) (*client.Cell, *client.Volume, error) {
-	cell, err := client.Dial(ctx, client.Config{Addresses: o.cell, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	cell, err := dial(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,9 +148,9 @@ func fight(ctx context.Context, o options) error {
 
 // made connects to the cell and makes the volume, unless it is there.
 func made(o options) (*client.Cell, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), setWithin)
 	defer cancel()
-	cell, err := client.Dial(ctx, client.Config{Addresses: o.cell, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	cell, err := dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ const (
 
 // write writes and reads until ctx ends; then the volume must be as written.
 func write(ctx context.Context, o options) error {
-	setup, cancel := context.WithTimeout(context.Background(), time.Minute)
+	setup, cancel := context.WithTimeout(context.Background(), setWithin)
 	defer cancel()
 	cell, err := made(o)
 	if err != nil {
