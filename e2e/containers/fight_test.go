@@ -9,6 +9,7 @@ import (
 
 	"strake/e2e/container"
 	"strake/e2e/history"
+	"strake/e2e/workload"
 )
 
 const (
@@ -83,10 +84,16 @@ func (f *fight) restart(ctx context.Context, t *testing.T) {
 // check judges all that was noted so far.
 func (f *fight) check(t *testing.T) {
 	t.Helper()
-	var log history.Log
-	for n, notes := range f.notes(t) {
-		log.Add(n, notes)
-	}
+	until := workload.Now()
+	var log *history.Log
+	f.cell.Eventually("all is noted that the fighters have read", func() bool {
+		log = &history.Log{}
+		for n, notes := range f.notes(t) {
+			log.Add(n, notes)
+		}
+		log.Until(until)
+		return log.Unnoted() == 0
+	}, func() string { return fmt.Sprintf("%d reads saw what nobody wrote", log.Unnoted()) })
 	if err := log.Check(time.Minute); err != nil {
 		t.Fatal(err)
 	}

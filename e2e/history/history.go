@@ -11,6 +11,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -88,6 +89,34 @@ func (l *Log) Add(client int, notes string) {
 		last = &Op{log: l, client: client, input: in, begin: at}
 		l.ops = append(l.ops, last)
 	}
+}
+
+// Until leaves out the reads that ended after a time. Notes that are taken of one client
+// after another while they go on are no picture of one moment: what a read saw may have
+// been written after the writer's notes were taken.
+func (l *Log) Until(at int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ops = slices.DeleteFunc(l.ops, func(o *Op) bool { return !o.input.write && o.end > at })
+}
+
+// Unnoted counts the reads of values that no write has: what is noted is not all yet,
+// or something was read that nobody wrote.
+func (l *Log) Unnoted() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	written := map[input]bool{}
+	for _, o := range l.ops {
+		if o.input.write {
+			written[o.input] = true
+		}
+	}
+	for _, o := range l.ops {
+		if !o.input.write && o.end > 0 && o.got != 0 && !written[input{o.input.block, true, o.got}] {
+			n++
+		}
+	}
+	return n
 }
 
 // Done ends an operation; value is what a read saw. An operation that never ends may

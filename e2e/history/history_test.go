@@ -98,3 +98,21 @@ func TestManyWritesThatNeverEndedAreJudged(t *testing.T) {
 		}
 	}
 }
+
+// TestNotesTakenOneAfterAnother: the second client's were taken later, and hold a read
+// of what the first one wrote meanwhile.
+func TestNotesTakenOneAfterAnother(t *testing.T) {
+	taken := func(until int64) *Log {
+		l := &Log{}
+		l.Add(0, "write 1 5 10\ndone 5 20\n")
+		l.Add(1, "read 1 30\ndone 5 40\nread 1 60\ndone 7 70\n")
+		l.Until(until)
+		return l
+	}
+	if l := taken(100); l.Unnoted() != 1 || l.Check(time.Minute) == nil {
+		t.Errorf("%d reads of what nobody wrote", l.Unnoted())
+	}
+	if l := taken(50); l.Unnoted() != 0 || l.Len() != 2 || l.Check(time.Minute) != nil {
+		t.Errorf("%d operations, %d reads of what nobody wrote, %v", l.Len(), l.Unnoted(), l.Check(time.Minute))
+	}
+}

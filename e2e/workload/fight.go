@@ -77,17 +77,17 @@ func (f *Fighter) turn(ctx context.Context) error {
 			continue
 		}
 		value := f.value()
-		f.say("write %d %d %d", block, value, now())
+		f.say("write %d %d %d", block, value, Now())
 		if f.write(ctx, vol, block, value) != nil {
 			return nil // it may have taken place
 		}
-		f.say("done %d %d", value, now())
+		f.say("done %d %d", value, Now())
 	}
 	return nil
 }
 
 func (f *Fighter) read(ctx context.Context, vol *client.Volume, block uint64) (ok bool, err error) {
-	f.say("read %d %d", block, now())
+	f.say("read %d %d", block, Now())
 	b := make([]byte, BlockSize)
 	if _, err := vol.ReadAtContext(ctx, b, int64(block)*BlockSize); err != nil {
 		return false, nil
@@ -97,7 +97,7 @@ func (f *Fighter) read(ctx context.Context, vol *client.Volume, block uint64) (o
 	}
 	stamp, err := Read(b, f.Volume, block)
 	if err == nil {
-		f.say("done %d %d", stamp.Op, now())
+		f.say("done %d %d", stamp.Op, Now())
 	}
 	return err == nil, err
 }
@@ -114,12 +114,12 @@ func (f *Fighter) write(ctx context.Context, vol *client.Volume, block, value ui
 
 // value is one that no other write has, not of another fighter's nor of an earlier
 // life of this one.
-func (f *Fighter) value() uint64 { return uint64(now())*MaxFighters + uint64(f.Number) }
+func (f *Fighter) value() uint64 { return uint64(Now())*MaxFighters + uint64(f.Number) }
 
 func (f *Fighter) say(format string, args ...any) { fmt.Fprintf(f.Out, format+"\n", args...) }
 
-// now is the machine's monotonic clock in nanoseconds.
-func now() int64 {
+// Now is the machine's monotonic clock in nanoseconds, by which fighters note.
+func Now() int64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails for unknown clocks alone
 	return t.Nano()
