@@ -55,7 +55,10 @@ func (v *Volume) readv(ctx context.Context, r *readPlan, bufs vec, off int64) (i
 	if n == 0 {
 		return 0, nil
 	}
-	if err := v.readBytes(ctx, r, bufs, off, n); err != nil {
+	v.ahead.begin(v, off, n)
+	err := v.readBytes(ctx, r, bufs, off, n)
+	v.ahead.end(n)
+	if err != nil {
 		return 0, errs.Wrap(err, "read %s: %d bytes at %d", v.name, n, off)
 	}
 	v.stats.reads.Add(1)
@@ -129,10 +132,11 @@ func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layou
 			bufs.copyAt(c.data, c.at)
 			c.buf.release()
 		}
-		if len(r.pieces) == 0 {
-			return nil
+		pieces, err := v.serveAhead(ctx, r, bufs)
+		if err != nil || len(pieces) == 0 {
+			return err
 		}
-		err = v.fetch(ctx, bufs, r.pieces)
+		err = v.fetch(ctx, bufs, pieces)
 		if errs.KindOf(err) != errs.NotFound || try == relookups {
 			return err
 		}
@@ -154,7 +158,9 @@ type readPlan struct {
 	zeros   []layout.Range
 	copies  []memoryCopy
 	pieces  []readPiece
-	covered []bool // by block: pending writes hold it; empty: none do
+	kept    []keptPart  // parts of the pieces that are being fetched ahead, or were
+	rest    []readPiece // the others
+	covered []bool      // by block: pending writes hold it; empty: none do
 
 	one   [1][]byte // a caller's single buffer
 	whole vec       // an unaligned read's buffers
@@ -177,7 +183,8 @@ type readPiece struct {
 // free drops what the plan refers to and keeps its slices.
 func (r *readPlan) free() {
 	clear(r.whole)
-	r.one[0], r.whole = nil, r.whole[:0]
+	clear(r.kept)
+	r.one[0], r.whole, r.kept, r.rest = nil, r.whole[:0], r.kept[:0], r.rest[:0]
 	r.reset()
 	reads.Put(r)
 }

@@ -8,6 +8,8 @@ type VolumeStats struct {
 	ReadBytes     uint64 `json:"read_bytes"`
 	DegradedReads uint64 `json:"degraded_reads"` // reads in which at least one unit was decoded from others
 	HedgedReads   uint64 `json:"hedged_reads"`   // reads in which other shards were asked beside a late one
+	AheadBytes    uint64 `json:"ahead_bytes"`    // fetched ahead of their readers
+	AheadUsed     uint64 `json:"ahead_used"`     // of these, by readers
 	Writes        uint64 `json:"writes"`
 	WrittenBytes  uint64 `json:"written_bytes"`
 	Flushes       uint64 `json:"flushes"`
@@ -21,7 +23,7 @@ type VolumeStats struct {
 
 type volumeStats struct {
 	reads, readBytes, degraded, hedged, writes, writtenBytes, flushes, moves, pages, roots,
-	appendedBytes, relocatedBytes, cleaned atomic.Uint64
+	appendedBytes, relocatedBytes, cleaned, aheadBytes, aheadUsed atomic.Uint64
 }
 
 // Stats gives the handle's counters.
@@ -31,6 +33,6 @@ func (v *Volume) Stats() VolumeStats {
 		Reads: s.reads.Load(), ReadBytes: s.readBytes.Load(), DegradedReads: s.degraded.Load(), HedgedReads: s.hedged.Load(),
 		Writes: s.writes.Load(), WrittenBytes: s.writtenBytes.Load(), Flushes: s.flushes.Load(), Moves: s.moves.Load(),
 		AppendedBytes: s.appendedBytes.Load(), Relocated: s.relocatedBytes.Load(), Cleaned: s.cleaned.Load(),
-		MapPages: s.pages.Load(), MapRoots: s.roots.Load(),
+		AheadBytes: s.aheadBytes.Load(), AheadUsed: s.aheadUsed.Load(), MapPages: s.pages.Load(), MapRoots: s.roots.Load(),
 	}
 }

@@ -22,6 +22,7 @@ type Volume struct {
 	class    layout.Class
 	locks    rangeLock
 	stats    volumeStats
+	ahead    readAhead
 
 	mu      sync.Mutex
 	tree    *extent.Map // guarded by mu
@@ -130,6 +131,7 @@ func (v *Volume) CloseContext(ctx context.Context) error {
 			return errs.Wrap(ctx.Err(), "wait until %s is closed", v.name)
 		}
 	}
+	v.ahead.close()
 	if v.frozen != nil {
 		v.cell.unpin(ctx, v.frozen.id)
 	}
@@ -159,6 +161,7 @@ func (v *Volume) abandon() {
 		return
 	}
 	v.endError = errs.New(errs.Closed, "write "+v.name, "the volume was abandoned")
+	v.ahead.close()
 	v.stop(v.endError)
 	close(v.ended)
 }

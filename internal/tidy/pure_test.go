@@ -13,7 +13,7 @@ var cores = []string{
 	"proto/stripe", "proto/frame",
 	"meta/state", "meta/placement", "meta/reconcile",
 	"chunkd/format", "chunkd/sched/mclock",
-	"client/internal/write", "client/internal/recovery", "client/internal/extent", "client/internal/read", "client/internal/clean",
+	"client/internal/write", "client/internal/recovery", "client/internal/extent", "client/internal/read", "client/internal/ahead", "client/internal/clean",
 }
 
 // impure are what no core imports; a name ending in / stands for all below it.
