@@ -69,6 +69,9 @@ type plan struct {
 // computeCeilings are what one core does on bytes in memory.
 func computeCeilings() []string { return []string{"memory-copy", "crc32c", "encode"} }
 
+// loneCeilings are all that need no peer: what the disk takes, too.
+func loneCeilings() []string { return append(computeCeilings(), diskWrite) }
+
 // newPlan chooses cases by name: `all`, or a comma-separated list of names and
 // patterns of these. Error: InvalidArgument, naming what matched nothing.
 func newPlan(names string) (plan, error) {
@@ -109,7 +112,7 @@ func (p *plan) add(pattern string) (found bool) {
 			p.gaps = append(p.gaps, name)
 		}
 	}
-	for _, name := range computeCeilings() {
+	for _, name := range loneCeilings() {
 		if matches(ceilingPrefix + name) {
 			p.compute = append(p.compute, name)
 		}
@@ -134,7 +137,7 @@ func Names() (names []string) {
 			names = append(names, prefix+c.Name)
 		}
 	}
-	for _, name := range computeCeilings() {
+	for _, name := range loneCeilings() {
 		names = append(names, ceilingPrefix+name)
 	}
 	return append(names, gapNames()...)

@@ -80,6 +80,7 @@ type Figures struct {
 	P999           float64 `json:"p999_us"`
 	Worst          float64 `json:"max_us"`
 	RatioToCeiling float64 `json:"ratio_to_ceiling"`
+	RatioToDisk    float64 `json:"ratio_to_disk"` // of a sequential write: to what the cell's disk takes of data and parity, past the page cache; 0: not measured
 	CPUPerGiB      float64 `json:"cpu_s_per_gib"`
 	CPUPerOp       float64 `json:"cpu_us_per_op"`
 	Copied         float64 `json:"copied_bytes_per_byte"` // by the client, between socket and caller
@@ -103,7 +104,7 @@ type Figures struct {
 // fields lists pointers to all figures, in one order.
 func (f *Figures) fields() []*float64 {
 	return []*float64{&f.Bytes, &f.Ops, &f.Seconds, &f.MiBPerS, &f.IOPS, &f.P50, &f.P90, &f.P99, &f.P999, &f.Worst,
-		&f.RatioToCeiling, &f.CPUPerGiB, &f.CPUPerOp, &f.Copied, &f.Device, &f.PeakMemory, &f.DegradedReads, &f.HedgedReads,
+		&f.RatioToCeiling, &f.RatioToDisk, &f.CPUPerGiB, &f.CPUPerOp, &f.Copied, &f.Device, &f.PeakMemory, &f.DegradedReads, &f.HedgedReads,
 		&f.ClientCPU, &f.ChunkdCPU, &f.MetaCPU, &f.ClientMemory, &f.ChunkdMemory, &f.Allocations, &f.SystemCalls,
 		&f.SlowestToMean, &f.OtherCoresBusy, &f.Verified}
 }

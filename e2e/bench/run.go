@@ -235,11 +235,18 @@ func (b *bench) measure(ctx context.Context, c Case, prefix string) error {
 		if err != nil {
 			return err
 		}
+		disk, err := b.disk(ctx, c)
+		if err != nil {
+			return err
+		}
 		one, err := b.once(ctx, c, s.outcome.Name)
 		if err != nil {
 			return errs.Wrap(err, "case %s", s.outcome.Name)
 		}
 		one.RatioToCeiling = ratio(one.MiBPerS, ceiling.MiBPerS)
+		if disk != nil {
+			one.RatioToDisk = ratio(one.MiBPerS, disk.MiBPerS)
+		}
 		s.samples = append(s.samples, one)
 		b.tellRun(s.outcome.Name, i, &one.Figures)
 	}
@@ -379,18 +386,13 @@ func (b *bench) ceilingSeries(o Outcome) *series {
 	return s
 }
 
-// compute runs what one core does in memory.
+// compute runs the ceilings that need no peer.
 func (b *bench) compute(ctx context.Context) error {
-	k, m := b.geometry()
 	for _, name := range b.plan.compute {
-		into := b.ceilingSeries(Outcome{Name: ceilingPrefix + name, BlockBytes: mib, QueueDepth: 1, Clients: 1})
 		for range b.Repeat {
-			s, err := b.alone(ctx, b.near, map[string][]int{roleClient: {b.near.pid()}},
-				order{Do: orderCompute, Name: name, K: k, M: m, Seconds: min(b.Seconds, shortestCeiling)})
-			if err != nil {
+			if _, err := b.computed(ctx, name, min(b.Seconds, shortestCeiling)); err != nil {
 				return err
 			}
-			into.samples = append(into.samples, s)
 		}
 	}
 	return nil

@@ -36,6 +36,11 @@ func (r *Result) Text(w io.Writer) {
 		fmt.Fprintln(w)
 		columns(w, "FAULT,TIMES,LONGEST ms WITHOUT A WRITE,MEDIAN,LONGEST READ ms,MEDIAN", gaps)
 	}
+	for _, c := range r.Cases {
+		if c.RatioToDisk > 0 {
+			fmt.Fprintf(w, "\n%s has %.2f of the rate at which its disk takes data and parity past the page cache (%s%s)\n", c.Name, c.RatioToDisk, ceilingPrefix, diskWrite)
+		}
+	}
 	for _, n := range r.remarks() {
 		fmt.Fprintf(w, "\n! %s\n", n)
 	}

@@ -38,6 +38,7 @@ type order struct {
 	Ceiling *ceiling `json:",omitempty"` // serve, exchange, echo
 	Address string   `json:",omitempty"` // exchange, echo
 	Name    string   `json:",omitempty"` // compute
+	Dir     string   `json:",omitempty"` // compute: where files may go
 	Rate    float64  `json:",omitempty"` // echo: messages a second
 	K, M    int      `json:",omitempty"` // compute
 }
@@ -100,7 +101,11 @@ func (w *worker) do(ctx context.Context, o order) (r report, err error) {
 	case orderEcho:
 		r.Tally, err = echo(ctx, o)
 	case orderCompute:
-		r.Tally, err = compute(o.Name, o.K, o.M, o.Seconds)
+		if o.Name == diskWrite {
+			r.Tally, err = writeDisk(ctx, o.Dir, o.K, o.M, o.Seconds)
+		} else {
+			r.Tally, err = compute(o.Name, o.K, o.M, o.Seconds)
+		}
 	default:
 		err = errs.New(errs.Version, "work", "unknown order %q", o.Do)
 	}
