@@ -106,6 +106,7 @@ type Cell struct {
 	reports reporter
 	buffers buffers
 	waits   *waits
+	classes sync.Map        // numbers by names of classes that were asked for, see knownClass
 	life    context.Context // ends with Close
 	die     context.CancelFunc
 

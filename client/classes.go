@@ -120,3 +120,20 @@ func (c *Cell) classNumber(ctx context.Context, op, name string) (uint32, error)
 	}
 	return class.Number, errs.Wrap(err, "%s", op)
 }
+
+// knownClass is classNumber for every read: a class that is not built in is asked for
+// once. A name must be given.
+func (c *Cell) knownClass(ctx context.Context, op, name string) (layout.Class, error) {
+	if n, ok := c.classes.Load(name); ok {
+		return n.(layout.Class), nil
+	}
+	if name == "" {
+		return 0, errs.New(errs.InvalidArgument, op, "no class is named").WithHint("name one: see `strake class ls`")
+	}
+	n, err := c.classNumber(ctx, op, name)
+	if err != nil {
+		return 0, err
+	}
+	c.classes.Store(name, layout.Class(n))
+	return layout.Class(n), nil
+}

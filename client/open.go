@@ -181,7 +181,7 @@ func hasUnsealed(r *pb.OpenVolumeReply) bool {
 
 func (c *Cell) newVolume(p *pb.Volume) *Volume {
 	v := &Volume{
-		cell: c, id: layout.VolumeID(p.Id), class: layout.Class(p.Class),
+		cell: c, id: layout.VolumeID(p.Id), class: layout.Class(p.Class), tenant: layout.TenantOf(p.Tenant),
 		name:     layout.VolumeName{Tenant: p.Tenant, Volume: p.Name}.String(),
 		geometry: layout.Geometry{K: uint8(p.GetGeometry().GetK()), M: uint8(p.GetGeometry().GetM())},
 		ended:    make(chan struct{}),

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -23,6 +24,24 @@ func (v *Volume) ReadAtContext(ctx context.Context, p []byte, off int64) (int, e
 	began := v.cell.cfg.Trace.now()
 	n, err := v.readv(ctx, r, r.one[:], off)
 	v.cell.cfg.Trace.note(v, TraceRead, off, n, began, err)
+	return n, err
+}
+
+// ReadIn is ReadAtContext in a QoS class of its own, by name: a reader of training
+// data may have one read that somebody waits for. Pages of the map that it has to
+// load come in the handle's class. Errors: ErrInvalidArgument (the cell has no such
+// class), ReadAtContext's.
+func (v *Volume) ReadIn(ctx context.Context, class string, p []byte, off int64) (int, error) {
+	number, err := v.cell.knownClass(ctx, "read "+v.name, class)
+	if err != nil {
+		return 0, err
+	}
+	r := reads.Get().(*readPlan)
+	defer r.free()
+	r.one[0], r.class = p, number
+	began := v.cell.cfg.Trace.now()
+	n, err := v.readv(ctx, r, r.one[:], off)
+	v.cell.cfg.Trace.noteIn(v, number, TraceRead, off, n, began, err)
 	return n, err
 }
 
@@ -136,7 +155,7 @@ func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layou
 		if err != nil || len(pieces) == 0 {
 			return err
 		}
-		err = v.fetch(ctx, bufs, pieces)
+		err = v.fetchAs(ctx, cmp.Or(r.class, v.class), bufs, pieces)
 		if errs.KindOf(err) != errs.NotFound || try == relookups {
 			return err
 		}
@@ -162,8 +181,9 @@ type readPlan struct {
 	rest    []readPiece // the others
 	covered []bool      // by block: pending writes hold it; empty: none do
 
-	one   [1][]byte // a caller's single buffer
-	whole vec       // an unaligned read's buffers
+	class layout.Class // 0: the handle's
+	one   [1][]byte    // a caller's single buffer
+	whole vec          // an unaligned read's buffers
 	edges [2 * layout.BlockSize]byte
 }
 
@@ -184,7 +204,7 @@ type readPiece struct {
 func (r *readPlan) free() {
 	clear(r.whole)
 	clear(r.kept)
-	r.one[0], r.whole, r.kept, r.rest = nil, r.whole[:0], r.kept[:0], r.rest[:0]
+	r.one[0], r.whole, r.class, r.kept, r.rest = nil, r.whole[:0], 0, r.kept[:0], r.rest[:0]
 	r.reset()
 	reads.Put(r)
 }

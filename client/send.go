@@ -58,6 +58,6 @@ func (w *writer) requestMove(c core, server layout.ServerID) {
 
 // request is the header that every frame of the writer carries.
 func (w *writer) request(kind frame.Kind) frame.Request {
-	return frame.Request{Kind: kind, Class: w.v.class, Epoch: w.lease.epoch,
+	return frame.Request{Kind: kind, Class: w.v.class, Tenant: w.v.tenant, Epoch: w.lease.epoch,
 		Acked: layout.Seq(w.acked.Load()), Flushed: layout.Seq(w.flushed.Load())}
 }

@@ -67,7 +67,7 @@ func (f *fetcher) send(ctx context.Context, r *read.Request) {
 	c.body = frame.ReadBody{Shard: s.ref(r.Shard), Ranges: r.Ranges}
 	c.meta = c.body.AppendTo(c.meta[:0])
 	c.Meta = c.meta
-	c.Request = frame.Request{Kind: frame.Read, Class: f.class}
+	c.Request = frame.Request{Kind: frame.Read, Class: f.class, Tenant: f.v.tenant}
 	if deadline, ok := ctx.Deadline(); ok {
 		c.Request.Deadline = max(time.Until(deadline), time.Microsecond)
 	}

@@ -105,6 +105,13 @@ func (t *Trace) now() (began time.Time) {
 
 // note records an operation on v that began then and has ended.
 func (t *Trace) note(v *Volume, op TraceOp, off int64, n int, began time.Time, err error) {
+	if t != nil {
+		t.noteIn(v, v.class, op, off, n, began, err)
+	}
+}
+
+// noteIn is note for an operation in a class of its own.
+func (t *Trace) noteIn(v *Volume, class layout.Class, op TraceOp, off int64, n int, began time.Time, err error) {
 	if t == nil {
 		return
 	}
@@ -115,7 +122,7 @@ func (t *Trace) note(v *Volume, op TraceOp, off int64, n int, began time.Time, e
 		return
 	}
 	encodeTrace(&t.one, TraceRecord{Began: began.Sub(t.begin), Took: took, Volume: uint64(v.id), Offset: off, Length: int64(n), Op: op,
-		Class: uint8(v.class), Error: kindOfEnd(err)})
+		Class: uint8(class), Error: kindOfEnd(err)})
 	_, t.err = t.out.Write(t.one[:])
 }
 

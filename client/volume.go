@@ -20,6 +20,7 @@ type Volume struct {
 	size     atomic.Int64
 	geometry layout.Geometry
 	class    layout.Class
+	tenant   layout.TenantID
 	locks    rangeLock
 	stats    volumeStats
 	ahead    readAhead

@@ -243,5 +243,5 @@ func (t *fillTurns) Turn(n int, work func() error) (err error) {
 func (t *fillTurns) Wait() error { return nil }
 
 func background(write bool, n int) sched.Tag {
-	return sched.Tag{Class: layout.ClassBackground, Tenant: 1, Write: write, Bytes: n}
+	return sched.Tag{Class: layout.ClassBackground, Tenant: layout.DefaultTenantID, Write: write, Bytes: n}
 }

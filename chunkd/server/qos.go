@@ -86,7 +86,7 @@ func (s *Server) Background(ctx context.Context, id layout.DeviceID, write bool,
 	if d == nil {
 		return errs.New(errs.NotHere, "background work", "device %d is not on this server", id)
 	}
-	tag := sched.Tag{Class: layout.ClassBackground, Write: write, Bytes: n}
+	tag := sched.Tag{Class: layout.ClassBackground, Tenant: layout.DefaultTenantID, Write: write, Bytes: n}
 	return errs.Wrap(d.Sched.Do(ctx, tag, work), "background work")
 }
 

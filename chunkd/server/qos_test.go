@@ -211,3 +211,24 @@ func TestListsAndProbesAreNoUseOfTheirClass(t *testing.T) {
 		t.Errorf("target %v after a read, before %v", got, bulk)
 	}
 }
+
+// TestRequestsOfNoTenantAreNoneOfTheStores: the store's own flow, which has a weight
+// of its own and belongs to no tenant, must not be joined by background work.
+func TestRequestsOfNoTenantAreNoneOfTheStores(t *testing.T) {
+	c := start(t, Limits{})
+	shard(t, c.store, ref(9, 0), 4<<20)
+	p := c.connect(t)
+	for _, tenant := range []layout.TenantID{0, 7} {
+		p.refused(errs.OK, frame.Request{Kind: frame.Read, Class: layout.ClassBackground, Tenant: tenant}, readMeta(ref(9, 0), frame.ReadRange{Length: 4096}), nil)
+	}
+	want := map[layout.TenantID]bool{layout.DefaultTenantID: true, 7: true}
+	for _, f := range c.Stats()[0].Flows {
+		if f.Key == sched.OwnKey || !want[f.Tenant] {
+			t.Errorf("a flow %+v", f.Key)
+		}
+		delete(want, f.Tenant)
+	}
+	if len(want) > 0 {
+		t.Errorf("no flow of tenants %v", want)
+	}
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -79,7 +80,7 @@ func (r *request) late() error {
 
 // tag tells the scheduler about n bytes of this request.
 func (r *request) tag(write bool, n int) sched.Tag {
-	return sched.Tag{Class: r.Class, Tenant: r.Tenant, Write: write, Service: r.service(), Bytes: n, Deadline: r.deadline()}
+	return sched.Tag{Class: r.Class, Tenant: cmp.Or(r.Tenant, layout.DefaultTenantID), Write: write, Service: r.service(), Bytes: n, Deadline: r.deadline()}
 }
 
 // service tells a request that no user of its class made: lists of headers, which

@@ -25,8 +25,26 @@ func (n VolumeName) String() string {
 	return s
 }
 
-// DefaultTenant is the tenant of a name that has none.
-const DefaultTenant = "default"
+// DefaultTenant is the tenant of a name that has none, and DefaultTenantID its number.
+const (
+	DefaultTenant   = "default"
+	DefaultTenantID = TenantID(1)
+)
+
+// TenantOf gives the number that schedulers keep a tenant's work apart by. It follows
+// from the name (FNV-1a), so that every client gives the same; two tenants may have
+// one number, one in four thousand million times, and then share as one. 0, which is
+// nobody's, and the number of DefaultTenant are left out.
+func TenantOf(name string) TenantID {
+	if name == "" || name == DefaultTenant {
+		return DefaultTenantID
+	}
+	h := uint32(2166136261)
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return TenantID(h%(1<<32-2)) + DefaultTenantID + 1
+}
 
 // ParseVolumeName parses `[tenant/]volume[@snapshot]`. The error says which
 // part was refused and why.
