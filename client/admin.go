@@ -232,7 +232,7 @@ func parseName(op, name string) (layout.VolumeName, error) {
 		return n, errs.As(err, errs.InvalidArgument, "%s", op)
 	}
 	if n.Snapshot != "" {
-		return n, errs.New(errs.InvalidArgument, op, "%q names a snapshot, a volume is wanted", name)
+		return n, errs.New(errs.InvalidArgument, op, "%q names a snapshot, a volume is wanted", name).WithHint("leave out @%s", n.Snapshot)
 	}
 	return n, nil
 }

@@ -69,7 +69,7 @@ func capacitiesFromPB(list []*pb.DeviceCapacity) (out []DeviceCapacity) {
 func (c *Cell) Reserve(ctx context.Context, r Reservation, dry bool) (Admission, error) {
 	op := "reserve for job " + r.Job
 	if r.TTL < 0 {
-		return Admission{}, errs.New(errs.InvalidArgument, op, "a time of %v", r.TTL)
+		return Admission{}, errs.New(errs.InvalidArgument, op, "a time of %v, want more than nothing", r.TTL)
 	}
 	request := &pb.ReserveRequest{Command: newCommand(), DryRun: dry,
 		Reservation: &pb.Reservation{Job: r.Job, Class: r.Class, Rate: rateToPB(r.Rate), TtlMs: uint64(r.TTL.Milliseconds())}}
@@ -83,7 +83,7 @@ func (c *Cell) Reserve(ctx context.Context, r Reservation, dry bool) (Admission,
 // has. Errors: ErrNotFound, ErrInvalidArgument.
 func (c *Cell) RenewReservation(ctx context.Context, job string, ttl time.Duration) (Reservation, error) {
 	if ttl < 0 {
-		return Reservation{}, errs.New(errs.InvalidArgument, "renew reservation of job "+job, "a time of %v", ttl)
+		return Reservation{}, errs.New(errs.InvalidArgument, "renew reservation of job "+job, "a time of %v, want more than nothing", ttl)
 	}
 	request := &pb.RenewReservationRequest{Command: newCommand(), Job: job, TtlMs: uint64(ttl.Milliseconds())}
 	r, err := call(ctx, c, "renew reservation of job "+job, func(ctx context.Context, m pb.MetaClient) (*pb.RenewReservationReply, error) {

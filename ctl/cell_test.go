@@ -51,12 +51,14 @@ func TestRefusals(t *testing.T) {
 		{"volume create --size 1GiB /a", "invalid-argument", "tenant name is empty"},
 		{"volume create --size 1GiB a/", "invalid-argument", "volume name is empty"},
 		{"volume create --size 1GiB käse", "invalid-argument", "'ä' at position 2"},
+		{"volume create --size 1GiB " + strings.Repeat("ä", 32), "invalid-argument", "'ä' at position 1"},
+		{"volume create --size 1GiB " + strings.Repeat("a", 40) + strings.Repeat("ü", 24), "invalid-argument", "64 characters, at most 63"},
 		{"volume create --size 1GiB Upper", "invalid-argument", "'U' at position 1"},
 		{"volume create --size 1GiB -- -x", "invalid-argument", "'-' at position 1"},
 		{"volume create --size 1GiB v@snap", "invalid-argument", "names a snapshot"},
 		{"volume create v --size 0", "invalid-argument", "at least 4 KiB"},
 		{"volume create v --size 5000", "invalid-argument", "--size 8KiB"},
-		{"volume create v --size 2EiB", "invalid-argument", "size of"},
+		{"volume create v --size 2EiB", "invalid-argument", "at most 1 EiB"},
 		{"volume create v --size 1023PiB", "no-space", "1023.0 PiB are beyond the cell"},
 		{"volume create v --size 1GiB --k 17 --m 2", "invalid-argument", "k is 1 to 16"},
 		{"volume create v --size 1GiB --k 4 --m 5", "invalid-argument", "m is 1 to 4"},
@@ -80,6 +82,10 @@ func TestRefusals(t *testing.T) {
 		{"volume export taken - --bytes 2MiB", "out-of-range", "past the volume's end"},
 		{"volume export taken - --offset 2MiB", "out-of-range", ": 0 bytes at 2097152 are past the volume's end"},
 		{"volume export taken " + file, "already-exists", "--force"},
+		{"volume export taken " + dir, "invalid-argument", "a file"},
+		{"volume export taken /nowhere/file", "not-found", "/nowhere"},
+		{"status --config /nowhere/strake.toml", "not-found", "/nowhere/strake.toml"},
+		{"dev --listen " + cell, "busy", "another address"},
 		{"status --cell nowhere", "invalid-argument", "no HOST:PORT"},
 		{"meta rm 127.0.0.1:1", "not-found", "127.0.0.1:1"},
 	})
@@ -108,6 +114,9 @@ func refusedAll(t *testing.T, cell string, cases []refusal) {
 		if f.Error.Kind != c.kind || !strings.Contains(f.Error.Message+" "+f.Error.Hint, c.want) {
 			t.Errorf("%s: got %+v, want %s and %q", c.args, f.Error, c.kind, c.want)
 		}
+		if f.Error.Hint == "" && !strings.Contains(f.Error.Message, " want ") {
+			t.Errorf("%s: %q does not say what to do", c.args, f.Error.Message)
+		}
 	}
 }
 
@@ -121,7 +130,7 @@ func TestRefusalsOfClassesAndReservations(t *testing.T) {
 		{"class set inference --weight 10001", "invalid-argument", "1 to 10000"},
 		{"class set training --limit 1MiB --reserve 2MiB", "invalid-argument", "below the reservation"},
 		{"class set training --limit-iops -1", "invalid-argument", "less than nothing"},
-		{"class set training --limit 2PiB", "invalid-argument", "make sense"},
+		{"class set training --limit 2PiB", "invalid-argument", "want at most"},
 		{"class set training --target 1ns", "invalid-argument", "latency target"},
 		{"class set training --slo 48h", "invalid-argument", "objective"},
 		{"class add inference", "already-exists", "class set inference"},

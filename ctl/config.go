@@ -85,7 +85,8 @@ func (c *config) read(flags *pflag.FlagSet, getenv func(string) string) (fileVal
 	case errors.Is(err, fs.ErrNotExist) && !asked:
 		return values, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return values, errs.As(err, errs.NotFound, "read configuration %s", path)
+		return values, errs.As(err, errs.NotFound, "read configuration %s", path).(*errs.Error).
+			WithHint("name a file that is there, in --config or STRAKE_CONFIG, or none")
 	case err != nil:
 		return values, errs.As(err, errs.InvalidArgument, "read configuration %s", path)
 	}

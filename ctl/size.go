@@ -45,7 +45,7 @@ func (s *size) Type() string { return "size" }
 func parseSize(s string) (int64, error) {
 	digits := strings.TrimRightFunc(s, unicode.IsLetter)
 	unit, ok := sizeUnits[s[len(digits):]]
-	refused := errs.New(errs.InvalidArgument, "", "size %q", s).WithHint("write 10GiB, 10GB or plain bytes")
+	refused := errs.New(errs.InvalidArgument, "", "size %q", s).WithHint("write 10GiB, 10GB or plain bytes, less than 8EiB")
 	if n, err := strconv.ParseUint(digits, 10, 63); ok && err == nil && n <= math.MaxInt64/uint64(unit) {
 		return int64(n * uint64(unit)), nil
 	}

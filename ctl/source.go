@@ -43,9 +43,11 @@ func openSource(path string, stdin io.Reader) (source, error) {
 func sourceError(err error, path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errs.As(err, errs.NotFound, "read %s", path)
+		return errs.As(err, errs.NotFound, "read %s", path).(*errs.Error).
+			WithHint("name a file or a directory that is there, or - for standard input")
 	case errors.Is(err, fs.ErrPermission):
-		return errs.As(err, errs.PermissionDenied, "read %s", path)
+		return errs.As(err, errs.PermissionDenied, "read %s", path).(*errs.Error).
+			WithHint("make it readable, or import it as a user who may read it")
 	}
 	return errs.As(err, errs.Unavailable, "read %s", path)
 }

@@ -29,7 +29,7 @@ func openTarget(path string, stdout io.Writer, force bool) (target, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, errs.New(errs.InvalidArgument, "create "+path, "it is a directory")
+		return nil, errs.New(errs.InvalidArgument, "create "+path, "it is a directory").WithHint("name a file, or - for standard output")
 	case err == nil && !info.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		return device{f}, targetError(err, path)
@@ -47,7 +47,7 @@ func openTarget(path string, stdout io.Writer, force bool) (target, error) {
 
 func targetError(err error, path string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return errs.As(err, errs.NotFound, "create %s", path)
+		return errs.As(err, errs.NotFound, "create %s", path).(*errs.Error).WithHint("make the directory %s", filepath.Dir(path))
 	}
 	return errs.As(err, errs.Unavailable, "create %s", path)
 }

@@ -68,7 +68,7 @@ func checkVolume(op string, bytes int64, k, m int, geometryGiven bool) error {
 	switch {
 	case bytes < layout.MinVolumeBytes || bytes > layout.MaxVolumeBytes || bytes%layout.BlockSize != 0:
 		return errs.New(errs.InvalidArgument, op, "a size of %d bytes", bytes).
-			WithHint("a size is a multiple of 4 KiB, at least 4 KiB: --size %s", nextSize(bytes))
+			WithHint("a size is a multiple of 4 KiB, at least 4 KiB and at most 1 EiB: --size %s", nextSize(bytes))
 	case !geometryGiven:
 		return nil
 	case m == 0:
@@ -127,7 +127,7 @@ func volumeTable(w io.Writer, list []client.VolumeInfo, removed bool) {
 	var rows [][]string
 	for _, v := range list {
 		rows = append(rows, []string{v.Name, sizeText(uint64(v.Size)), fmt.Sprintf("%d+%d", v.K, v.M), v.Class,
-			v.State, sizeText(v.LiveBytes), sizeText(v.StoredBytes), v.Holder})
+			v.State, liveColumn(v), sizeText(v.StoredBytes), v.Holder})
 	}
 	table(w, []string{"NAME", "SIZE", "GEOMETRY", "CLASS", "STATE", "LIVE", "STORED", "WRITER"}, rows)
 }
@@ -175,6 +175,14 @@ func liveText(v client.VolumeInfo) string {
 	return sizeText(v.LiveBytes) + " of data as of the newest map root"
 }
 
+// liveColumn is what is live as a column of a table tells it.
+func liveColumn(v client.VolumeInfo) string {
+	if v.MapRoot == 0 {
+		return "-"
+	}
+	return sizeText(v.LiveBytes)
+}
+
 func garbageText(v client.VolumeInfo) string {
 	if v.MapRoot == 0 {
 		return ""
@@ -186,6 +194,8 @@ func originText(v client.VolumeInfo) string {
 	switch {
 	case v.Origin == "":
 		return ""
+	case v.MapRoot == 0:
+		return v.Origin // what it shares was never counted
 	case v.Flattening:
 		return fmt.Sprintf("%s, being flattened: %s to copy", v.Origin, sizeText(v.Inherited))
 	}

@@ -117,13 +117,25 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// HintOf gives the first hint in err's chain.
+// HintOf gives the first hint in err's tree, in the order in which errors.As looks.
 func HintOf(err error) string {
 	for err != nil {
 		if e, ok := err.(*Error); ok && e.Hint != "" {
 			return e.Hint
 		}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			return firstHint(joined.Unwrap())
+		}
 		err = errors.Unwrap(err)
+	}
+	return ""
+}
+
+func firstHint(all []error) string {
+	for _, err := range all {
+		if hint := HintOf(err); hint != "" {
+			return hint
+		}
 	}
 	return ""
 }

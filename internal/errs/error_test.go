@@ -20,6 +20,25 @@ func TestKindSurvivesWrapping(t *testing.T) {
 	}
 }
 
+// TestAHintOutlivesAJoin: what went wrong on the way out stands beside the refusal
+// and does not take its hint.
+func TestAHintOutlivesAJoin(t *testing.T) {
+	refused := New(Busy, "listen on 127.0.0.1:7400", "the port is in use").WithHint("choose another address")
+	for name, err := range map[string]error{
+		"alone":         errors.Join(refused, nil),
+		"second":        errors.Join(errors.New("close"), refused),
+		"wrapped":       Wrap(errors.Join(refused, New(Internal, "close", "no").WithHint("report it")), "start"),
+		"of two causes": fmt.Errorf("%w, and %w", errors.New("close"), refused),
+	} {
+		if got := HintOf(err); got != refused.Hint {
+			t.Errorf("%s: got %q, want %q", name, got, refused.Hint)
+		}
+	}
+	if got := HintOf(errors.Join(errors.New("a"), errors.New("b"))); got != "" {
+		t.Errorf("a hint from nowhere: %q", got)
+	}
+}
+
 func TestAnOperationIsNamedOnce(t *testing.T) {
 	far := func(text string) error { return New(NotFound, "", "%s", text) } // as it comes from a connection
 	for want, err := range map[string]error{

@@ -3,9 +3,10 @@ package layout
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
-// MaxName is the longest part of a name, in bytes.
+// MaxName is the longest part of a name, in characters, each of which is one byte.
 const MaxName = 63
 
 // VolumeName is a parsed `[tenant/]volume[@snapshot]`.
@@ -82,8 +83,8 @@ func CheckName(what, s string) error {
 	switch {
 	case s == "":
 		return fmt.Errorf("%s name is empty", what)
-	case len(s) > MaxName:
-		return fmt.Errorf("%s name has %d characters, at most %d are allowed", what, len(s), MaxName)
+	case utf8.RuneCountInString(s) > MaxName:
+		return fmt.Errorf("%s name has %d characters, at most %d are allowed", what, utf8.RuneCountInString(s), MaxName)
 	}
 	for i, c := range s {
 		letterOrDigit := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'

@@ -52,7 +52,7 @@ func (p Params) Check() error {
 	switch {
 	case below(p.Limit.Bytes, p.Reservation.Bytes) || below(p.Limit.Ops, p.Reservation.Ops):
 		return refuse("limit of %d bytes/s, %d ops/s is below the reservation of %d bytes/s, %d ops/s",
-			p.Limit.Bytes, p.Limit.Ops, p.Reservation.Bytes, p.Reservation.Ops)
+			p.Limit.Bytes, p.Limit.Ops, p.Reservation.Bytes, p.Reservation.Ops).WithHint("raise the limit, or give 0 for none")
 	case p.Weight < 0 || p.Weight > MaxWeight:
 		return refuse("weight %d, want 1 to %d", p.Weight, MaxWeight)
 	case p.Target != 0 && (p.Target < MinTarget || p.Target > MaxTarget):
@@ -65,14 +65,14 @@ func (p Params) Check() error {
 func (r Rate) check(name string) error {
 	switch {
 	case r.Bytes < 0 || r.Ops < 0:
-		return refuse("%s of %d bytes/s, %d ops/s: less than nothing", name, r.Bytes, r.Ops)
+		return refuse("%s of %d bytes/s, %d ops/s: less than nothing", name, r.Bytes, r.Ops).WithHint("give 0 for no %s", name)
 	case r.Bytes > MaxBytes || r.Ops > MaxOps:
-		return refuse("%s of %d bytes/s, %d ops/s: at most %d and %d make sense", name, r.Bytes, r.Ops, int64(MaxBytes), int64(MaxOps))
+		return refuse("%s of %d bytes/s, %d ops/s: want at most %d and %d", name, r.Bytes, r.Ops, int64(MaxBytes), int64(MaxOps))
 	}
 	return nil
 }
 
-func refuse(format string, args ...any) error {
+func refuse(format string, args ...any) *errs.Error {
 	return errs.New(errs.InvalidArgument, "", format, args...)
 }
 

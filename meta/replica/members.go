@@ -87,7 +87,8 @@ func (r *Replica) RemoveMember(_ context.Context, addr string) error {
 	}
 	m, ok := r.member(addr)
 	if !ok {
-		return errs.New(errs.NotFound, "remove member "+addr, "the cell has no such member")
+		return errs.New(errs.NotFound, "remove member "+addr, "the cell has no such member").
+			WithHint("`strake status` lists the metadata servers")
 	}
 	voters := 0
 	for _, o := range r.Members() {
