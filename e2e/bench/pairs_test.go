@@ -67,6 +67,17 @@ func TestALateOperationCountsFromWhenItWasDue(t *testing.T) {
 	}
 }
 
+// TestAClosedLoopMakesOneOperationHoweverLate: the time was over before it began.
+func TestAClosedLoopMakesOneOperationHoweverLate(t *testing.T) {
+	r := newRecorder(0.05)
+	r.start()
+	calls := 0
+	operate := func(context.Context, time.Time) error { calls++; return nil }
+	if err := newStarts(r.begin, 0, 0).each(t.Context(), r, operate); err != nil || calls != 1 {
+		t.Errorf("%d calls, %v, want one", calls, err)
+	}
+}
+
 // TestRatiosComeFromTheSameRun: two runs of different speed on a noisy machine.
 func TestRatiosComeFromTheSameRun(t *testing.T) {
 	r := &Interference{}

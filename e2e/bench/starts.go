@@ -15,8 +15,8 @@ import (
 // Safe for concurrent use.
 type starts struct {
 	begin, end time.Time
-	rate       float64 // a second; 0: a closed loop
-	next       atomic.Int64
+	rate       float64      // a second; 0: a closed loop
+	next       atomic.Int64 // the number of the next operation
 }
 
 func newStarts(begin time.Time, seconds, rate float64) *starts {
@@ -42,12 +42,14 @@ func (s *starts) each(ctx context.Context, r *recorder, operate func(ctx context
 	}
 }
 
-// take gives the next operation when its time has come: zero in a closed loop. A
-// slot that was idle when the operation was due and woke up late has it due at
-// once: that lateness is the timer's. false: none is left.
+// take gives the next operation when its time has come: zero in a closed loop, whose
+// first one is given also when the time was over before it began, as where a volume
+// took long to open: a case without any operation has no figures. A slot that was
+// idle when the operation was due and woke up late has it due at once: that lateness
+// is the timer's. false: none is left.
 func (s *starts) take() (due time.Time, ok bool) {
 	if s.rate == 0 {
-		return time.Time{}, time.Now().Before(s.end)
+		return time.Time{}, s.next.Add(1) == 1 || time.Now().Before(s.end)
 	}
 	n := s.next.Add(1) - 1
 	due = s.begin.Add(time.Duration(float64(n) / s.rate * float64(time.Second)))
