@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"strake/client/internal/write"
@@ -97,6 +98,22 @@ func (l lease) release(ctx context.Context, last layout.Seq) error {
 	request := &pb.ReleaseLeaseRequest{Command: newCommand(), Session: uint64(l.session),
 		Volume: uint64(l.volume), Epoch: uint64(l.epoch), LastSeq: uint64(last)}
 	return l.cell.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
+		_, err := m.ReleaseLease(ctx, request)
+		return err
+	})
+}
+
+// abandon lets go of a lease whose volume is left to be recovered, as the end of
+// the session would: who failed to take a volume over, or to close it in order, is
+// not to keep it from others for as long as the process lives. At its best; a lease
+// that a later epoch took is not touched.
+func (l lease) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
+	defer cancel()
+	// An older metadata server, which does not know abandon, refuses this seq.
+	request := &pb.ReleaseLeaseRequest{Command: newCommand(), Session: uint64(l.session),
+		Volume: uint64(l.volume), Epoch: uint64(l.epoch), LastSeq: math.MaxUint64, Abandon: true}
+	_ = l.cell.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
 		_, err := m.ReleaseLease(ctx, request)
 		return err
 	})

@@ -120,11 +120,14 @@ const giveUpTimeout = 2 * time.Second
 func (l lease) giveUp(ctx context.Context, last layout.Seq) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
 	defer cancel()
-	_ = l.release(ctx, last)
+	if l.release(ctx, last) != nil {
+		l.abandon(ctx)
+	}
 }
 
 // takeOver acquires a volume's lease and recovers what older writers left. It
-// gives the lease with the view after recovery, and the log's last seq.
+// gives the lease with the view after recovery, and the log's last seq. With an
+// error the lease is let go.
 func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (lease, *pb.AcquireLeaseReply, layout.Seq, error) {
 	l, granted, err := c.acquire(ctx, request)
 	if err != nil || granted.Clean {
@@ -135,11 +138,15 @@ func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (l
 	last, err := l.recover(ctx, granted)
 	recovered()
 	if err != nil {
+		l.abandon(ctx)
 		return l, nil, 0, errs.Wrap(err, "recover")
 	}
 	granted.Open, err = c.view(ctx, layout.VolumeName{Tenant: volume.Tenant, Volume: volume.Name})
 	if err == nil && granted.Open.Volume.Epoch != granted.Epoch { // its map would show a later writer's stripes
 		err = errs.New(errs.StaleEpoch, "", "epoch %d took the volume over while it was being recovered", granted.Open.Volume.Epoch)
+	}
+	if err != nil {
+		l.abandon(ctx)
 	}
 	return l, granted, last, err
 }

@@ -241,7 +241,10 @@ func (c *Cell) shutOut(ctx context.Context, n layout.VolumeName, force bool) err
 	if err != nil {
 		return err
 	}
-	return l.release(ctx, last)
+	if err = l.release(ctx, last); err != nil {
+		l.abandon(ctx)
+	}
+	return err
 }
 
 // HoldTag keeps a tag from being removed, in the name of by (as a volume's name

@@ -120,7 +120,7 @@ func (v *Volume) stop(err error) {
 // CloseContext bounds it.
 func (v *Volume) Close() error { return v.CloseContext(context.Background()) }
 
-// CloseContext is Close; when ctx ends first the lease is left to expire, and
+// CloseContext is Close; when ctx ends first the lease is let go as it is, and
 // the metadata service has the volume recovered. A second Close waits for the
 // first and gives the same.
 func (v *Volume) CloseContext(ctx context.Context) error {
@@ -152,6 +152,9 @@ func (v *Volume) closeWriter(ctx context.Context) error {
 		err = releaseErr
 	}
 	v.stop(errs.New(errs.Closed, "", "the volume was closed"))
+	if err != nil {
+		v.w.lease.abandon(ctx)
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package inprocess
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -28,6 +29,51 @@ func TestACrashedWritersVolumeIsAPrefix(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAProcessThatFailedToTakeAVolumeOverDoesNotKeepItFromOthers: neither does one
+// that gave up in the middle of closing it.
+func TestAProcessThatFailedToTakeAVolumeOverDoesNotKeepItFromOthers(t *testing.T) {
+	t.Parallel()
+	c := Start(t, Options{})
+	first, v := volume(t, c, 64*mib, 4, 2)
+	want := pattern(7, mib)
+	write(t, v, want, 0)
+	flush(t, v)
+	servers := c.Chunkds[:3]
+	KillAll(servers...)
+	first.Abandon()
+	failed := c.Dial() // it lives on, as all below
+	_, err := failed.Open(t.Context(), "v", forced)
+	fails(t, "a take-over with 3 of 6 servers gone", err, client.ErrUndecided, client.ErrUnavailable)
+	for _, s := range servers {
+		s.Restart()
+	}
+	next := c.Dial()
+	c.WaitUp(next, len(c.Chunkds))
+	v = openOnceRecovered(t, c, next)
+	holds(t, v, want, 0)
+	write(t, v, want, mib)
+	flush(t, v)
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := v.CloseContext(now); err == nil {
+		t.Error("it was closed in no time")
+	}
+	v = openOnceRecovered(t, c, c.Dial())
+	holds(t, v, want, mib)
+	closed(t, v)
+}
+
+// openOnceRecovered opens a volume for writing, without force, also while a janitor
+// recovers it.
+func openOnceRecovered(t *testing.T, c *Cell, cell *client.Cell) (v *client.Volume) {
+	t.Helper()
+	c.Eventually("the volume has no writer", func() (err error) {
+		v, err = cell.Open(t.Context(), "v", writing)
+		return err
+	})
+	return v
 }
 
 // crash has a writer crash twice, the second time alone.

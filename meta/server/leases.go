@@ -74,7 +74,7 @@ func (s *Server) AcquireLease(ctx context.Context, r *pb.AcquireLeaseRequest) (*
 func (s *Server) ReleaseLease(ctx context.Context, r *pb.ReleaseLeaseRequest) (*pb.ReleaseLeaseReply, error) {
 	_, err := s.propose(ctx, state.ReleaseLease{
 		ID: state.CommandID(r.GetCommand()), Session: sessionID(r.GetSession()), Volume: layout.VolumeID(r.GetVolume()),
-		Epoch: layout.Epoch(r.GetEpoch()), LastSeq: layout.Seq(r.GetLastSeq()),
+		Epoch: layout.Epoch(r.GetEpoch()), LastSeq: layout.Seq(r.GetLastSeq()), Abandon: r.GetAbandon(),
 	})
 	return &pb.ReleaseLeaseReply{}, err
 }

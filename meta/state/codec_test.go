@@ -37,7 +37,7 @@ func samples() []Command {
 		UndeleteVolume{ID: 1, Volume: ref},
 		PurgeVolume{ID: 1, Volume: 3},
 		AcquireLease{ID: 1, Session: 2, Volume: ref, Force: true},
-		ReleaseLease{ID: 1, Session: 2, Volume: 3, Epoch: 4, LastSeq: 5},
+		ReleaseLease{ID: 1, Session: 2, Volume: 3, Epoch: 4, LastSeq: 5, Abandon: true},
 		AllocateSegments{ID: 1, Session: 2, Volume: 3, Epoch: 4, Map: true, Count: 5, ShardLength: 4096, Placed: []PlacedSegment{{Geometry: g, ShardLength: 4096, Devices: []layout.DeviceID{1, 2, 3}}}},
 		OpenSegments{ID: 1, Segments: []layout.SegmentID{2, 300}},
 		DropSegments{ID: 1, Segments: []layout.SegmentID{2}},

@@ -210,13 +210,15 @@ type AcquireLease struct {
 
 // ReleaseLease ends an epoch in good order. All stripes up to LastSeq are in
 // sealed segments; segments that are still unsealed were never appended to and
-// go back.
+// go back. With Abandon it ends nothing: the session lets go of the lease, as it
+// would by its own end, and the next AcquireLease decides what is left to recover.
 type ReleaseLease struct {
 	ID      CommandID        `cbor:"1,keyasint,omitempty"`
 	Session layout.SessionID `cbor:"2,keyasint"`
 	Volume  layout.VolumeID  `cbor:"3,keyasint"`
 	Epoch   layout.Epoch     `cbor:"4,keyasint"`
 	LastSeq layout.Seq       `cbor:"5,keyasint,omitempty"`
+	Abandon bool             `cbor:"6,keyasint,omitempty"`
 }
 
 // PlacedSegment is the leader's choice for one segment.

@@ -35,7 +35,7 @@
 // AcquireLease begins it. If lower epochs left open data segments, the epoch
 // is not closed: the holder recovers and sends CloseEpoch, one entry that has
 // the cut and every missing seal. Only then are roots accepted. It ends with
-// ReleaseLease, or with the session; then the next AcquireLease decides what
+// ReleaseLease, or with the session, or when its holder abandons it; then the next AcquireLease decides what
 // is left to recover. An epoch outlives its session on purpose: time alone
 // decides nothing, a writer is out only once a higher epoch began.
 //

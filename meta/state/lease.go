@@ -140,6 +140,9 @@ func (c ReleaseLease) apply(t *tables, r *Result) error {
 	}
 	op := "release lease of volume " + v.path()
 	r.Volume, r.Epoch = v.ID, v.Epoch
+	if c.Abandon {
+		return t.abandonLease(v, c.Session, r)
+	}
 	if v.Holder == 0 && v.Closed && v.Unsealed == 0 && v.LastCut() == c.LastSeq {
 		r.Repeat = true
 		return nil
@@ -160,6 +163,19 @@ func (c ReleaseLease) apply(t *tables, r *Result) error {
 	v.addCut(Cut{Before: v.Epoch + 1, Seq: c.LastSeq})
 	t.putVolume(v)
 	r.emit(LeaseReleased{Volume: v.ID, Epoch: v.Epoch})
+	return nil
+}
+
+// abandonLease lets a session go of a lease and leaves the epoch as it is. One that
+// is gone already is a success.
+func (t *tables) abandonLease(v *Volume, session layout.SessionID, r *Result) error {
+	if v.Holder != session || session == 0 {
+		r.Repeat = true
+		return nil
+	}
+	v.Holder = 0
+	t.putVolume(v)
+	r.emit(LeaseExpired{Volume: v.ID, Epoch: v.Epoch, Session: session, Unsealed: v.Unsealed})
 	return nil
 }
 

@@ -169,7 +169,7 @@ func (s *script) command() Command {
 	case "acquire":
 		return AcquireLease{ID: s.id(), Session: session, Volume: s.ref(), Force: s.flag("force")}
 	case "release":
-		return ReleaseLease{Session: session, Volume: s.volume(), Epoch: epoch, LastSeq: layout.Seq(s.num("last"))}
+		return ReleaseLease{Session: session, Volume: s.volume(), Epoch: epoch, LastSeq: layout.Seq(s.num("last")), Abandon: s.flag("abandon")}
 	case "allocate":
 		return s.allocate()
 	case "open-segments":

@@ -5564,6 +5564,7 @@ type ReleaseLeaseRequest struct {
 	Volume        uint64                 `protobuf:"varint,3,opt,name=volume,proto3" json:"volume,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	LastSeq       uint64                 `protobuf:"varint,5,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
+	Abandon       bool                   `protobuf:"varint,6,opt,name=abandon,proto3" json:"abandon,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5631,6 +5632,13 @@ func (x *ReleaseLeaseRequest) GetLastSeq() uint64 {
 		return x.LastSeq
 	}
 	return 0
+}
+
+func (x *ReleaseLeaseRequest) GetAbandon() bool {
+	if x != nil {
+		return x.Abandon
+	}
+	return false
 }
 
 type ReleaseLeaseReply struct {
@@ -9599,13 +9607,14 @@ const file_meta_proto_rawDesc = "" +
 	"\x04open\x18\x02 \x01(\v2\x1a.strake.v1.OpenVolumeReplyR\x04open\x12*\n" +
 	"\x11next_shard_length\x18\x03 \x01(\x04R\x0fnextShardLength\x12\x14\n" +
 	"\x05clean\x18\x04 \x01(\bR\x05clean\x12\x19\n" +
-	"\blast_seq\x18\x05 \x01(\x04R\alastSeq\"\x92\x01\n" +
+	"\blast_seq\x18\x05 \x01(\x04R\alastSeq\"\xac\x01\n" +
 	"\x13ReleaseLeaseRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x16\n" +
 	"\x06volume\x18\x03 \x01(\x04R\x06volume\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x19\n" +
-	"\blast_seq\x18\x05 \x01(\x04R\alastSeq\"\x13\n" +
+	"\blast_seq\x18\x05 \x01(\x04R\alastSeq\x12\x18\n" +
+	"\aabandon\x18\x06 \x01(\bR\aabandon\"\x13\n" +
 	"\x11ReleaseLeaseReply\"\x9f\x02\n" +
 	"\x17AllocateSegmentsRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +

@@ -132,7 +132,8 @@ type MetaClient interface {
 	// AcquireLease makes the session the volume's writer under a new epoch.
 	AcquireLease(ctx context.Context, in *AcquireLeaseRequest, opts ...grpc.CallOption) (*AcquireLeaseReply, error)
 	// ReleaseLease ends an epoch in good order; all its segments are sealed, the
-	// unused ones go back.
+	// unused ones go back. With abandon it lets go of the lease alone, as the end of
+	// the session would: the next writer, or a janitor, recovers the volume.
 	ReleaseLease(ctx context.Context, in *ReleaseLeaseRequest, opts ...grpc.CallOption) (*ReleaseLeaseReply, error)
 	// AllocateSegments places segments, creates their shards, and returns them open.
 	AllocateSegments(ctx context.Context, in *AllocateSegmentsRequest, opts ...grpc.CallOption) (*AllocateSegmentsReply, error)
@@ -802,7 +803,8 @@ type MetaServer interface {
 	// AcquireLease makes the session the volume's writer under a new epoch.
 	AcquireLease(context.Context, *AcquireLeaseRequest) (*AcquireLeaseReply, error)
 	// ReleaseLease ends an epoch in good order; all its segments are sealed, the
-	// unused ones go back.
+	// unused ones go back. With abandon it lets go of the lease alone, as the end of
+	// the session would: the next writer, or a janitor, recovers the volume.
 	ReleaseLease(context.Context, *ReleaseLeaseRequest) (*ReleaseLeaseReply, error)
 	// AllocateSegments places segments, creates their shards, and returns them open.
 	AllocateSegments(context.Context, *AllocateSegmentsRequest) (*AllocateSegmentsReply, error)
