@@ -32,12 +32,16 @@ type app struct {
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	a := &app{out: stdout, err: stderr}
+	out := &sink{to: stdout}
+	a := &app{out: out, err: stderr}
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = out.failed()
+	}
 	switch {
 	case err == nil:
 		return a.exit

@@ -12,10 +12,13 @@ import (
 // json tells whether the output is for machines.
 func (a *app) json() bool { return a.output == "json" }
 
-// print writes v as JSON, or runs text for people.
+// print writes v as JSON, or runs text for people. Error: the output can't be written.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	if !a.json() {
 		text(a.out)
+		if s, ok := a.out.(*sink); ok {
+			return s.failed()
+		}
 		return nil
 	}
 	e := json.NewEncoder(a.out)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,7 +57,7 @@ func (a *app) top(ctx context.Context, cell *client.Cell, interval time.Duration
 		r := now.since(before)
 		before = now
 		err = a.print(r, func(w io.Writer) {
-			if f, ok := w.(*os.File); ok && isTerminal(f) {
+			if s, ok := w.(*sink); ok && s.terminal() {
 				fmt.Fprint(w, home)
 			}
 			fmt.Fprintf(w, "%s, over %.1f s\n\n", time.Now().Format("15:04:05"), r.Seconds)
