@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,7 +61,8 @@ type Cell struct {
 	network string
 	others  []*Node
 	began   time.Time
-	lines   []string // the timeline
+	noting  sync.Mutex
+	lines   []string // guarded by noting: the timeline
 	nets    int
 }
 
@@ -154,14 +156,13 @@ func (c *Cell) Move(ctx context.Context) {
 	old := c.network
 	c.must(c.newNetwork(ctx))
 	c.Note("move to network %s", c.network)
+	// All at once: one after another takes the engine many seconds, in which the
+	// last can't reach the first.
+	var moves errgroup.Group
 	for _, n := range c.all() {
-		if !n.Running(ctx) {
-			continue
-		}
-		_, err := c.engine.docker(ctx, "network", "disconnect", old, n.Container())
-		c.must(err)
-		c.must(n.Connect(ctx))
+		moves.Go(func() error { return n.move(ctx, old) })
 	}
+	c.must(moves.Wait())
 }
 
 // Servers are the metadata and the chunk servers.
@@ -286,6 +287,8 @@ func (c *Cell) Leader() *Node {
 
 // Note adds a line to the timeline.
 func (c *Cell) Note(format string, args ...any) {
+	c.noting.Lock()
+	defer c.noting.Unlock()
 	c.lines = append(c.lines, fmt.Sprintf("%7.2f s  ", time.Since(c.began).Seconds())+fmt.Sprintf(format, args...))
 }
 

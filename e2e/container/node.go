@@ -118,6 +118,17 @@ func (n *Node) Connect(ctx context.Context) error {
 	return err
 }
 
+// move takes it from one network to the cell's, if it runs.
+func (n *Node) move(ctx context.Context, from string) error {
+	if !n.Running(ctx) {
+		return nil
+	}
+	if _, err := n.docker(ctx, "network", "disconnect", from, n.Container()); err != nil {
+		return err
+	}
+	return n.Connect(ctx)
+}
+
 // Pid is its process's number on the host.
 func (n *Node) Pid(ctx context.Context) (int, error) {
 	out, err := n.docker(ctx, "inspect", "-f", "{{.State.Pid}}", n.Container())

@@ -20,7 +20,7 @@ const (
 
 	turnMost    = 4                      // operations of a turn
 	turnTimeout = 20 * time.Second       // of a turn
-	restMost    = 250 * time.Millisecond // between turns
+	restMost    = 800 * time.Millisecond // between turns
 )
 
 // Fighter takes a volume from others by force, reads and writes single blocks
