@@ -71,7 +71,7 @@ func (f *fetcher) send(ctx context.Context, r *read.Request) {
 	if deadline, ok := ctx.Deadline(); ok {
 		c.Request.Deadline = max(time.Until(deadline), time.Microsecond)
 	}
-	if f.v.w != nil {
+	if f.v.w != nil && s.volume == f.v.id { // an ancestor's segments know its epochs, not this branch's
 		c.Request.Epoch = f.v.w.lease.epoch
 	}
 	c.Into = c.Into[:0]

@@ -65,6 +65,37 @@ func TestAProcessThatFailedToTakeAVolumeOverDoesNotKeepItFromOthers(t *testing.T
 	closed(t, v)
 }
 
+// TestACloneReadsWhatItsParentFencedForLaterEpochs: a branch's epochs and its
+// parent's go their own ways from the snapshot on.
+func TestACloneReadsWhatItsParentFencedForLaterEpochs(t *testing.T) {
+	t.Parallel()
+	c := Start(t, Options{})
+	first, v := volume(t, c, 64*mib, 4, 2)
+	want := pattern(7, mib)
+	write(t, v, want, 0)
+	other := c.Dial()
+	freeze(t, other, "v@a")
+	if _, err := other.CloneVolume(t.Context(), "v@a", "w"); err != nil {
+		t.Fatal(err)
+	}
+	servers := c.Chunkds[:3]
+	KillAll(servers...)
+	first.Abandon()
+	for range 3 { // each fences what it reaches, for its own epoch
+		_, err := other.Open(t.Context(), "v", forced)
+		fails(t, "a take-over with 3 of 6 servers gone", err, client.ErrUndecided, client.ErrUnavailable)
+	}
+	for _, s := range servers {
+		s.Restart()
+	}
+	c.WaitUp(other, len(c.Chunkds))
+	w := open(t, other, "w", writing)
+	holds(t, w, want, 0)
+	write(t, w, want, mib)
+	flush(t, w)
+	closed(t, w)
+}
+
 // openOnceRecovered opens a volume for writing, without force, also while a janitor
 // recovers it.
 func openOnceRecovered(t *testing.T, c *Cell, cell *client.Cell) (v *client.Volume) {
