@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,7 @@ type fetcher struct {
 	degraded bool
 	hedged   bool
 	broke    bool   // a connection ended under a call
+	nowhere  bool   // a shard was not where its placement says
 	whole    []byte // for decoding into a buffer in pieces
 
 	mu    sync.Mutex
@@ -67,14 +69,29 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 		around, err = f.run(ctx, pieces, false)
 	}
 	watch.remove(f)
+	if f.nowhere && errs.KindOf(err) == errs.Unavailable {
+		err = outdated{err}
+	}
 	f.reset()
 	f.v, f.bufs, f.whole = nil, nil, nil
 	fetchers.Put(f)
 	return err
 }
 
+// outdated is the failure of a read whose shards are not where the metadata service
+// says, which goes on saying so for a moment after a segment was freed. A map that is
+// looked up again may not name them.
+type outdated struct{ error }
+
+func (o outdated) Unwrap() error { return o.error }
+
+// freed tells whether a read failed because its segment was freed, or may have been.
+func freed(err error) bool {
+	return errs.KindOf(err) == errs.NotFound || errors.As(err, &outdated{})
+}
+
 func (f *fetcher) reset() {
-	f.gone, f.failed, f.over, f.degraded, f.hedged, f.broke = nil, nil, false, false, false, false
+	f.gone, f.failed, f.over, f.degraded, f.hedged, f.broke, f.nowhere = nil, nil, false, false, false, false, false
 	f.pieces = f.pieces[:0]
 	clear(f.segments)
 	f.segments = f.segments[:0]
@@ -186,6 +203,7 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 		pace.trust(c.to.server, now)
 	}
 	f.broke = f.broke || kind == errs.Unavailable && c.broke()
+	f.nowhere = f.nowhere || kind == errs.NotHere
 	if kind == errs.StaleEpoch && f.v.w != nil {
 		f.v.lose(errs.New(errs.StaleEpoch, "write "+f.v.name, "a newer writer holds the volume"))
 	}

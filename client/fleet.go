@@ -118,7 +118,8 @@ func FindVolume(ctx context.Context, cfg Config, name string) (address string, e
 	case len(has) > 1:
 		return "", errs.New(errs.InvalidArgument, op, "cells %s each have one", strings.Join(has, ", ")).WithHint("name the cell: --cell etcd://HOST/CELL")
 	case len(silent) > 0:
-		return "", errs.As(errors.New(strings.Join(silent, "; ")), errs.Unavailable, "%s, not in the cells that answer", op)
+		return "", errs.As(errors.New(strings.Join(silent, "; ")), errs.Unavailable, "%s, not in the cells that answer", op).(*errs.Error).
+			WithHint("try again when all cells answer; strake cell ls tells which do")
 	}
 	return "", errs.New(errs.NotFound, op, "none of the fleet's %d cells has it", len(list)).WithHint("strake cell ls lists them")
 }

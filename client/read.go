@@ -136,7 +136,7 @@ func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layou
 	whole := layout.Range{Start: first, Count: layout.BlockCount(bufs.size() / layout.BlockSize)}
 	for try := 0; ; try++ {
 		err := v.resolve(ctx, r, whole)
-		if errs.KindOf(err) == errs.NotFound && try < relookups { // a page of a map that is no more
+		if freed(err) && try < relookups { // a page of a map that is no more
 			if err = v.Refresh(ctx); err == nil {
 				continue
 			}
@@ -156,7 +156,7 @@ func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layou
 			return err
 		}
 		err = v.fetchAs(ctx, cmp.Or(r.class, v.class), bufs, pieces)
-		if errs.KindOf(err) != errs.NotFound || try == relookups {
+		if !freed(err) || try == relookups {
 			return err
 		}
 		if err := v.Refresh(ctx); err != nil {

@@ -36,7 +36,6 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	a := &app{out: out, err: stderr}
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -84,6 +83,7 @@ Put data in:                          tar c DIR | strake volume import demo -`,
 	flags.String("config", "", "configuration file (default "+defaultConfig+"; STRAKE_CONFIG)")
 	flags.StringVar(&a.trace, "trace", "", "record every read and write of volumes that this command does into a file")
 	root.AddCommand(a.commands()...)
+	root.SetOut(a.out) // before completion, which keeps it
 	root.InitDefaultCompletionCmd()
 	giveCompletionExamples(root)
 	a.markBegin(root)
