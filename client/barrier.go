@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"strake/internal/planted"
 	"strake/proto/pb"
 )
 
@@ -15,11 +16,17 @@ const barrierTimeout = 5 * time.Second
 func (w *writer) barrier(id uint64) {
 	ctx, cancel := context.WithTimeout(w.life, barrierTimeout)
 	defer cancel()
-	err := w.flush(newCompletion(), true).Wait(ctx)
+	var err error
+	if !planted.Is(planted.BarrierUnflushed) {
+		err = w.flush(newCompletion(), true).Wait(ctx)
+	}
 	if err == nil {
 		w.v.mu.Lock()
 		request := &pb.AnswerBarrierRequest{Session: uint64(w.lease.session), Volume: uint64(w.lease.volume),
 			Barrier: id, Epoch: uint64(w.lease.epoch), Seq: uint64(w.core.FlushedSeq())}
+		if planted.Is(planted.BarrierUnflushed) {
+			request.Seq = uint64(w.core.Acked())
+		}
 		w.v.mu.Unlock()
 		err = w.v.cell.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
 			_, err := m.AnswerBarrier(ctx, request)

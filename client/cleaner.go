@@ -249,7 +249,7 @@ func (c *cleaner) plan(all *census, s situation) round {
 			r.victims = append(r.victims, v.ID)
 		}
 	}
-	r.vacate = clean.Vacate(all.pages, c.geometry, extent.MaxMapSegments/2)
+	r.vacate = clean.Vacate(all.pages, c.geometry, extent.MaxMapSegments/2, goal.Least)
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	"strake/client/internal/write"
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/proto/pb"
 	"strake/proto/stripe"
 )
@@ -186,7 +187,10 @@ func (m *mapper) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = m.w.flush(newCompletion(), true).Wait(ctx); err == nil {
+	if !planted.Is(planted.RootBeforeFlush) {
+		err = m.w.flush(newCompletion(), true).Wait(ctx)
+	}
+	if err == nil {
 		if err = m.writePages(ctx, c); err == nil {
 			err = m.record(ctx, c)
 		}

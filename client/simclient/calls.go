@@ -98,6 +98,21 @@ func (c *Client) chunk(server layout.ServerID, request any, done func(*ChunkRepl
 	})
 }
 
+// together runs work n times at once, each on a fiber, and waits for all.
+func (c *Client) together(f *Fiber, n int, work func(i int, f *Fiber)) bool {
+	left := n
+	return n == 0 || f.Wait(func(done func()) {
+		for i := range n {
+			c.Go(func(f *Fiber) {
+				work(i, f)
+				if left--; left == 0 {
+					done()
+				}
+			})
+		}
+	})
+}
+
 // chunkWait is chunk for a fiber.
 func (c *Client) chunkWait(f *Fiber, server layout.ServerID, request any) (reply *ChunkReply, err error) {
 	ok := f.Wait(func(done func()) {

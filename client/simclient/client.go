@@ -19,6 +19,7 @@ type Options struct {
 	Builder *build.Builder
 	Coders  *erasure.Set
 	Fibers  *Pool
+	Clean   Cleaning // how writers clean their volumes
 }
 
 // Client is a client process.
@@ -30,14 +31,16 @@ type Client struct {
 	places  map[layout.SegmentID]*Segment
 	writers []*Volume
 	fibers  Fibers
-	leader  int // the metadata server that answered last
+	pins    map[layout.SnapshotID]int // handles of snapshots
+	leader  int                       // the metadata server that answered last
 	dead    bool
 	closed  bool
 }
 
 // New makes a client without a session.
 func New(w World, watch Observer, opts Options) *Client {
-	return &Client{world: w, watch: watch, opts: opts, places: map[layout.SegmentID]*Segment{}, fibers: Fibers{Pool: opts.Fibers}}
+	return &Client{world: w, watch: watch, opts: opts, places: map[layout.SegmentID]*Segment{},
+		pins: map[layout.SnapshotID]int{}, fibers: Fibers{Pool: opts.Fibers}}
 }
 
 // Go runs work in the process.
@@ -75,13 +78,32 @@ func (c *Client) sleep(f *Fiber, d time.Duration) bool {
 
 // Open gives the process a session.
 func (c *Client) Open(f *Fiber) error {
-	r, err := metaCall[*Session](c, f, dialTimeout, attemptTimeout, &OpenSession{Command: c.command(), Owner: c.opts.Owner, Janitor: c.opts.Janitor})
-	if err != nil {
-		return err
+	err := c.begin(f)
+	if err == nil {
+		c.Go(c.run)
 	}
-	c.session = *r
-	c.Go(c.keep)
-	return nil
+	return err
+}
+
+func (c *Client) begin(f *Fiber) error {
+	r, err := metaCall[*Session](c, f, dialTimeout, attemptTimeout, &OpenSession{Command: c.command(), Owner: c.opts.Owner, Janitor: c.opts.Janitor})
+	if err == nil {
+		c.session = *r
+	}
+	return err
+}
+
+// run keeps the session, and the next one when it was lost.
+func (c *Client) run(f *Fiber) {
+	for c.keep(f) {
+		c.watch.Rare("a session lost")
+		for c.begin(f) != nil {
+			if !c.sleep(f, c.session.TTL/20) {
+				return
+			}
+		}
+		c.pinAgain(f)
+	}
 }
 
 // Close closes the volumes that are open for writing, then the session.
@@ -98,14 +120,14 @@ func (c *Client) Close(f *Fiber) error {
 }
 
 // keep renews the session until it is closed. A session that the metadata
-// service no longer knows costs its volumes their leases.
-func (c *Client) keep(f *Fiber) {
+// service no longer knows costs its volumes their leases: then it gives true.
+func (c *Client) keep(f *Fiber) (lost bool) {
 	var seen uint64
 	for !c.dead && !c.closed {
 		r, err := metaCall[*Kept](c, f, c.session.TTL/2, c.session.TTL/3, &KeepSession{Session: c.session.ID, Seen: seen})
 		switch kind := errs.KindOf(err); {
 		case c.dead || c.closed:
-			return
+			return false
 		case kind == errs.OK:
 			for _, e := range r.Events {
 				c.deliver(e)
@@ -115,12 +137,13 @@ func (c *Client) keep(f *Fiber) {
 			for _, v := range append([]*Volume(nil), c.writers...) {
 				v.w.leaseLost(errs.As(err, errs.LeaseLost, "write volume %d", v.ID))
 			}
-			return
+			return true
 		}
 		if !c.sleep(f, c.session.TTL/20) {
-			return
+			return false
 		}
 	}
+	return false
 }
 
 func (c *Client) deliver(e Event) {
@@ -128,6 +151,8 @@ func (c *Client) deliver(e Event) {
 		switch {
 		case e.Server != 0:
 			v.w.serverDown(e.Server)
+		case e.Volume == v.ID && e.Barrier != 0:
+			c.Go(func(f *Fiber) { v.w.barrier(f, e.Barrier) })
 		case e.Volume == v.ID:
 			v.w.leaseLost(errs.New(errs.LeaseLost, "write", "another writer took volume %d over", v.ID))
 		}

@@ -216,7 +216,7 @@ func (t *fetcher) send(r *read.Request) {
 	}
 	c.gen = s.Shards[r.Shard].Generation
 	request := &Read{Ref: s.ref(r.Shard), Ranges: r.Ranges, Headers: r.Headers}
-	if t.v.w != nil {
+	if t.v.w != nil && s.Volume == t.v.ID {
 		request.Epoch = t.v.Epoch
 	}
 	t.v.c.chunk(s.Shards[r.Shard].Server, request, done)

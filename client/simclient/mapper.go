@@ -7,6 +7,7 @@ import (
 	"strake/client/internal/write"
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 	"strake/proto/stripe"
 )
 
@@ -36,6 +37,14 @@ type mapper struct {
 	ready   bool
 	aborted error
 	over    error // the map writer has ended or released
+
+	retiring retiring
+	branch   bool                      // the volume has ancestors
+	foreign  map[layout.SegmentID]bool // their segments; nil: not known yet
+	flat     bool                      // the map names nothing of theirs any more
+	// What the next root tells: blocks that the map names, those of them in the
+	// volume's own segments, and pages of its own map segments.
+	live, own, rooted uint64
 }
 
 // act deals with one action of the map writer.
@@ -69,37 +78,44 @@ func (m *mapper) checkpoint(f *Fiber) error {
 	defer m.one.unlock()
 	for try := 1; ; try++ {
 		err := m.try(f)
-		if err == nil || try == checkpointTries || f.dead || errs.KindOf(err) == errs.StaleEpoch || m.over != nil || m.w.err != nil {
+		switch kind := errs.KindOf(err); {
+		case kind == errs.StaleEpoch || kind == errs.LeaseLost:
+			m.w.leaseLost(err)
+			return errs.Wrap(err, "write the extent map")
+		case err == nil || try == checkpointTries || f.dead || m.over != nil || m.w.err != nil:
 			return errs.Wrap(err, "write the extent map")
 		}
 	}
 }
 
 func (m *mapper) try(f *Fiber) error {
-	c, err := m.v.tree.Freeze()
+	if err := m.count(f); err != nil {
+		return err
+	}
+	c, err := m.freeze(f)
 	if err != nil {
 		return err
 	}
-	recorded := false
-	defer func() {
-		if !recorded {
-			m.v.tree.Aborted(c)
+	if !planted.Is(planted.RootBeforeFlush) {
+		err = m.v.FlushWait(f)
+	}
+	if err == nil {
+		if err = m.writePages(f, c); err == nil {
+			err = m.record(f, c)
 		}
-		m.cuts, m.lists, m.ready, m.aborted, m.next = nil, nil, false, nil, 0
-		clear(m.pages)
-	}()
-	if err := m.v.FlushWait(f); err != nil {
-		return err
 	}
-	if err := m.writePages(f, c); err != nil {
-		return err
+	if f.dead {
+		return errKilled
 	}
-	if err := m.record(f, c); err != nil {
-		return err
+	if err != nil {
+		_ = m.event(func(now time.Duration) error { m.w.maps.Abort(now, err); return nil })
+		m.v.tree.Aborted(c)
+	} else {
+		m.w.c.watch.Rare("a map root recorded")
 	}
-	recorded = true
-	m.w.c.watch.Rare("a map root recorded")
-	return nil
+	m.cuts, m.lists, m.ready, m.aborted, m.next = nil, nil, false, nil, 0
+	clear(m.pages)
+	return err
 }
 
 // writePages makes the changed pages, step by step, and waits until they are durable.
@@ -190,15 +206,17 @@ func (m *mapper) gather(s *write.Stripe) (parts [][]byte) {
 
 // record has the root recorded; the call is repeated until its outcome is known.
 func (m *mapper) record(f *Fiber, c *extent.Checkpoint) error {
-	_, err := metaCall[*Kept](m.w.c, f, forever, attemptTimeout, &RecordRoot{Command: m.w.c.command(), Volume: m.v.ID, Epoch: m.w.epoch,
-		Root:  Root{Number: m.number + 1, Covers: c.Covers(), Page: c.Root()},
-		Lists: m.lists, Retired: c.Retired(), RetiredMap: c.RetiredMap()})
+	r, err := metaCall[*Recorded](m.w.c, f, forever, attemptTimeout, &RecordRoot{Command: m.w.c.command(), Volume: m.v.ID, Epoch: m.w.epoch,
+		Root:  Root{Number: m.number + 1, Covers: c.Covers(), Page: c.Root(), Live: m.live, Own: m.own, Pages: m.rooted},
+		Lists: m.lists, Retired: m.retiring.wish(c.Retired()), RetiredMap: c.RetiredMap()[:min(len(c.RetiredMap()), maxRetired)], Flat: m.flat})
 	if f.dead {
 		return errKilled
 	}
 	if err == nil {
 		m.number++
 		m.v.tree.Committed(c)
+		m.v.tree.Forget(r.Retired...)
+		m.retiring.told(r.Retired)
 	}
 	m.w.input(func(now time.Duration) { m.w.maps.Recorded(now, err) })
 	return err

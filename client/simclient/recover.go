@@ -26,7 +26,12 @@ type lease struct {
 // recover ends the epochs of older writers: fence, decide, copy the tail, and
 // record the cut with all seals in one entry. It gives the log's last seq.
 func (l lease) recover(f *Fiber, g *Granted) (layout.Seq, error) {
-	in := recovery.Input{LastCut: max(g.LastSeq, g.Open.Root.Covers), Covers: g.Open.Root.Covers}
+	// Segments that the newest root covers are not listed, nor are an origin's here.
+	in := recovery.Input{Covers: g.Open.Root.Covers}
+	for _, a := range g.Open.Ancestors {
+		in.Covers = max(in.Covers, a.Limit)
+	}
+	in.LastCut = max(g.LastSeq, in.Covers)
 	var unsealed []*Segment
 	for _, s := range g.Open.Segments {
 		switch {
@@ -106,12 +111,29 @@ func describe(in *recovery.Input, p *recovery.Plan) Decision {
 		}
 	}
 	d.Fallen = len(fallen)
+	away := awayOf(in)
 	for _, t := range p.Tail {
 		if t.Have != t.Header.Participants() {
 			d.Incomplete++
 		}
+		d.Discards = d.Discards || t.Header.Blocks == 0 && away[t.Segment]
 	}
 	return d
+}
+
+// awayOf tells of which segments as many shards as may be lost did not answer.
+func awayOf(in *recovery.Input) map[layout.SegmentID]bool {
+	away := map[layout.SegmentID]bool{}
+	for i := range in.Segments {
+		s, silent := &in.Segments[i], 0
+		for j := range s.Shards {
+			if s.Shards[j].State != recovery.Listed {
+				silent++
+			}
+		}
+		away[s.ID] = silent >= int(s.Geometry.M)
+	}
+	return away
 }
 
 // closeEpoch records the decision, or why there is none.

@@ -12,16 +12,55 @@ import (
 const listPiece = 1 << 20
 
 // replayHeaders reads the stripe headers after a root from all segments that hold
-// some: of a sealed one its list, of an unsealed one what is known to be flushed.
-func (c *Client) replayHeaders(f *Fiber, covers layout.Seq, segments []*Segment) ([]*stripe.Header, error) {
-	lists := make([][]*stripe.Header, len(segments))
+// some: of a sealed one its list, of an unsealed one what is durable; flushed is the
+// last seq that is known to be.
+func (c *Client) replayHeaders(f *Fiber, covers layout.Seq, segments []*Segment) (all []*stripe.Header, flushed layout.Seq, err error) {
+	lists, err := c.headerLists(f, covers, segments)
+	if err != nil {
+		return nil, 0, err
+	}
+	flushed = covers
+	for _, l := range lists {
+		flushed = max(flushed, l.flushed)
+	}
+	return upTo(lists, flushed), flushed, nil
+}
+
+// ancestorHeaders reads the stripe headers of an ancestor's segments, after a root,
+// that a clone or a snapshot has.
+func (c *Client) ancestorHeaders(f *Fiber, covers layout.Seq, a *Ancestor) ([]*stripe.Header, error) {
+	lists, err := c.headerLists(f, covers, a.Segments)
+	if err != nil {
+		return nil, errs.Wrap(err, "of volume %d", a.Volume)
+	}
+	return slices.DeleteFunc(upTo(lists, a.Limit), func(h *stripe.Header) bool { return h.Seq > a.Limit }), nil
+}
+
+// upTo gives the headers that are known to be durable, given that those up to
+// flushed are.
+func upTo(lists []headerList, flushed layout.Seq) (all []*stripe.Header) {
+	for _, l := range lists {
+		all = append(all, l.durable...)
+		for _, h := range l.others {
+			if h.Seq <= flushed {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+// headerLists reads what each segment holds after a root.
+func (c *Client) headerLists(f *Fiber, covers layout.Seq, segments []*Segment) ([]headerList, error) {
+	lists := make([]headerList, len(segments))
 	for i, s := range segments {
 		if s.Map || s.Seal != nil && s.Seal.Last <= covers {
 			continue
 		}
 		var err error
 		if s.Seal != nil {
-			lists[i], err = c.sealedHeaders(f, s)
+			lists[i].durable, err = c.sealedHeaders(f, s)
+			lists[i].flushed = s.Seal.Last
 		} else {
 			lists[i], err = c.openHeaders(f, s)
 		}
@@ -29,30 +68,14 @@ func (c *Client) replayHeaders(f *Fiber, covers layout.Seq, segments []*Segment)
 			return nil, errs.Wrap(err, "segment %d", s.ID)
 		}
 	}
-	var all []*stripe.Header
-	for i, list := range lists {
-		if segments[i].Seal != nil {
-			all = append(all, list...)
-		}
-	}
-	return append(all, flushedOnly(lists, segments, covers)...), nil
+	return lists, nil
 }
 
-func flushedOnly(lists [][]*stripe.Header, segments []*Segment, covers layout.Seq) (out []*stripe.Header) {
-	flushed := covers
-	for _, list := range lists {
-		for _, h := range list {
-			flushed = max(flushed, h.Flushed)
-		}
-	}
-	for i, list := range lists {
-		for _, h := range list {
-			if segments[i].Seal == nil && h.Seq <= flushed {
-				out = append(out, h)
-			}
-		}
-	}
-	return out
+// headerList is what a segment's shards list.
+type headerList struct {
+	durable []*stripe.Header // by all participants, or sealed
+	others  []*stripe.Header // by some: they count up to the flushed seq
+	flushed layout.Seq       // the highest that the segment's headers name
 }
 
 // sealedHeaders gives a sealed segment's list: any parity shard's, else all data
@@ -103,17 +126,50 @@ func (c *Client) shardHeaders(f *Fiber, s *Segment, i layout.ShardIndex) ([]*str
 	return list, nil
 }
 
-// openHeaders gives what a parity shard of an unsealed segment lists.
-func (c *Client) openHeaders(f *Fiber, s *Segment) ([]*stripe.Header, error) {
-	var lastErr error
-	for i := s.Geometry.K; int(i) < s.Geometry.Shards(); i++ {
-		list, err := c.list(f, s, layout.ShardIndex(i), 0)
-		if err == nil {
-			return list, nil
-		}
-		lastErr = err
+// openHeaders gives what the shards of an unsealed segment list; all of them are
+// asked at once.
+func (c *Client) openHeaders(f *Fiber, s *Segment) (headerList, error) {
+	lists := make([][]*stripe.Header, len(s.Shards))
+	failed := make([]error, len(s.Shards))
+	if !c.together(f, len(s.Shards), func(i int, f *Fiber) { lists[i], failed[i] = c.list(f, s, layout.ShardIndex(i), 0) }) {
+		return headerList{}, errKilled
 	}
-	return nil, lastErr
+	answered := layout.Mask(0)
+	var lastErr error
+	for i, err := range failed {
+		if err == nil {
+			answered = answered.With(layout.ShardIndex(i))
+		} else {
+			lastErr = err
+		}
+	}
+	data, parity := s.Geometry.DataMask(), s.Geometry.ParityMask()
+	if answered&parity == 0 && answered&data != data {
+		return headerList{}, lastErr // a stripe may lie there that nobody shows
+	}
+	return sortHeaders(lists), nil
+}
+
+// sortHeaders sorts what the shards of one segment list by who has it.
+func sortHeaders(lists [][]*stripe.Header) (out headerList) {
+	have, first := map[layout.Seq]layout.Mask{}, map[layout.Seq]*stripe.Header{}
+	for i, list := range lists {
+		for _, h := range list {
+			out.flushed = max(out.flushed, h.Flushed)
+			if first[h.Seq] == nil {
+				first[h.Seq] = h
+			}
+			have[h.Seq] = have[h.Seq].With(layout.ShardIndex(i))
+		}
+	}
+	for seq, h := range first { // replay sorts them
+		if have[seq] == h.Participants() {
+			out.durable = append(out.durable, h)
+		} else {
+			out.others = append(out.others, h)
+		}
+	}
+	return out
 }
 
 // list reads a shard's stripe headers up to a seq (0: all), and checks that they

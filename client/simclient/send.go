@@ -83,7 +83,7 @@ func (w *writer) sendSync(to core, s *write.Sync) {
 
 func (w *writer) allocate(f *Fiber, a *write.Allocation) ([]write.Segment, error) {
 	r, err := metaCall[*Segments](w.c, f, allocateTimeout, allocateTimeout, &AllocateSegments{Command: w.c.command(), Session: w.c.session.ID,
-		Volume: w.v.ID, Epoch: w.epoch, Map: a.Map, Count: a.Count, Length: a.MinLength, Urgent: a.Urgent, Avoid: append([]layout.ServerID(nil), a.Avoid...)})
+		Volume: w.v.ID, Epoch: w.epoch, Map: a.Map, Count: a.Count, Length: a.MinLength, Urgent: a.Urgent, Clean: a.Cold, Avoid: append([]layout.ServerID(nil), a.Avoid...)})
 	if err != nil {
 		return nil, errs.Wrap(err, "allocate segments")
 	}
@@ -103,11 +103,36 @@ func (c *Client) seal(f *Fiber, v layout.VolumeID, e layout.Epoch, seals ...stri
 
 func (w *writer) requestMove(f *Fiber, server layout.ServerID) (granted bool, retry time.Duration) {
 	r, err := metaCall[*Move](w.c, f, moveTimeout, moveTimeout, &RequestMove{Session: w.c.session.ID, Volume: w.v.ID, Epoch: w.epoch, Server: server})
-	if err != nil {
-		return false, moveTimeout
+	if err == nil && r.Granted {
+		return true, 0
 	}
-	if !r.Granted {
+	retry = moveTimeout
+	if err == nil {
 		w.c.watch.Rare("a move by time-out refused for budget")
+		retry = r.Retry
 	}
-	return r.Granted, r.Retry
+	if w.c.silent(f, server) {
+		w.c.watch.Rare("a silent server left without the budget")
+		return true, retry
+	}
+	return false, retry
+}
+
+// pingTimeout is after how long without an answer to a ping a server is silent.
+const pingTimeout = time.Second
+
+// silent tells whether a server does not even answer a ping.
+func (c *Client) silent(f *Fiber, server layout.ServerID) bool {
+	over, answered := false, false
+	f.Wait(func(done func()) {
+		end := func(by bool) {
+			if !over {
+				over, answered = true, by
+				done()
+			}
+		}
+		c.chunk(server, &Ping{}, func(*ChunkReply, error) { end(true) })
+		c.after(pingTimeout, func() { end(false) })
+	})
+	return over && !answered
 }

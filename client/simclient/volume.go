@@ -10,13 +10,16 @@ import (
 // Volume is an open volume.
 type Volume struct {
 	ID       layout.VolumeID
+	Name     string
 	Epoch    layout.Epoch // of a writer; 0: a reader
 	Blocks   layout.BlockCount
 	geometry layout.Geometry
 	c        *Client
 	tree     *extent.Map
 	overlay  overlay
-	w        *writer // nil: a reader
+	w        *writer           // nil: a reader
+	snapshot layout.SnapshotID // that it reads; 0: a volume
+	session  layout.SessionID  // that keeps it
 	closed   bool
 }
 
@@ -83,14 +86,35 @@ func (v *Volume) FlushWait(f *Fiber) error {
 	return out
 }
 
+// FlushAcked makes all that was acknowledged durable.
+func (v *Volume) FlushAcked(f *Fiber) error {
+	var out error = errKilled
+	f.Wait(func(done func()) {
+		v.w.flushWith(v.w.core.FlushAcked, func(e error) {
+			out = e
+			done()
+		})
+	})
+	return out
+}
+
 // Close flushes, writes a map checkpoint when asked to, seals the open segments
 // and gives the lease back.
 func (v *Volume) Close(f *Fiber) error {
-	if v.closed || v.w == nil {
+	if v.closed {
 		return nil
 	}
 	v.closed = true
+	if v.snapshot != 0 {
+		v.c.unpin(f, v.snapshot)
+	}
+	if v.w == nil {
+		return nil
+	}
 	defer v.c.forget(v)
+	if !v.w.clean.rest(f) {
+		return errKilled
+	}
 	err := v.w.mapper.close(f)
 	if releaseErr := v.w.release(f); err == nil {
 		err = releaseErr

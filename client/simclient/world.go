@@ -52,6 +52,7 @@ type Decision struct {
 	Incomplete   int        // stripes that stand though a participant may lack them
 	Tail         int        // stripes to copy
 	Standing     layout.Seq // known to stand and out of reach; 0: none
+	Discards     bool       // a stripe without payload stands where m shards did not answer
 	Left         bool       // a tail that was never sealed was among the segments
 }
 
@@ -76,11 +77,15 @@ type Place struct {
 
 // VolumeInfo is what the metadata service says of a volume.
 type VolumeInfo struct {
-	ID       layout.VolumeID
-	Blocks   layout.BlockCount
-	Geometry layout.Geometry
-	Epoch    layout.Epoch
-	Holder   layout.SessionID
+	ID         layout.VolumeID
+	Name       string
+	Blocks     layout.BlockCount
+	Geometry   layout.Geometry
+	Epoch      layout.Epoch
+	Holder     layout.SessionID
+	Branch     bool       // it began as a snapshot, and may name what is its ancestors'
+	Flattening bool       // it is to name nothing of them any more
+	Frozen     layout.Seq // the highest that a snapshot of it holds
 }
 
 // Requests to the metadata service, and their replies. Command ids make repeats harmless.
@@ -102,26 +107,43 @@ type (
 	Kept  struct{ Events []Event }
 	Event struct {
 		ID     uint64
-		Server layout.ServerID // went down; 0: the lease of Volume is lost
+		Server layout.ServerID // went down; 0: the lease of Volume is lost,
 		Volume layout.VolumeID
+		// or, when it is not 0, somebody wants to know what is flushed of it.
+		Barrier uint64
 	}
 	CloseSession struct{ Session layout.SessionID }
-	OpenVolume   struct{ Volume layout.VolumeID }
-	Opened       struct {
-		Volume   VolumeInfo
-		Root     Root
-		Cuts     []Cut
+	// OpenVolume names a volume by its id, or by its name.
+	OpenVolume struct {
+		Volume layout.VolumeID
+		Name   string
+	}
+	Opened struct {
+		Volume    VolumeInfo
+		Root      Root
+		Cuts      []Cut
+		Segments  []*Segment
+		Ancestors []Ancestor // whose stripes above the root's covers come first
+	}
+	// Ancestor is a branch that a volume or snapshot stands on: its stripes up to
+	// Limit are part of the log.
+	Ancestor struct {
+		Volume   layout.VolumeID
+		Limit    layout.Seq
 		Segments []*Segment
 	}
 	Root struct {
 		Number layout.RootNumber
 		Covers layout.Seq
 		Page   []byte
+
+		Live, Own, Pages uint64 // blocks: see package client
 	}
 	AcquireLease struct {
 		Command uint64
 		Session layout.SessionID
 		Volume  layout.VolumeID
+		Name    string // in place of an id
 		Force   bool
 	}
 	Granted struct {
@@ -146,6 +168,7 @@ type (
 		Count   int
 		Length  layout.ShardOffset
 		Urgent  bool
+		Clean   bool // for relocated blocks
 		Avoid   []layout.ServerID
 	}
 	Segments     struct{ List []*Segment }
@@ -170,7 +193,10 @@ type (
 		Root                Root
 		Lists               []stripe.Seal
 		Retired, RetiredMap []layout.SegmentID
+		Flat                bool
 	}
+	// Recorded tells which segments of both lists are retired.
+	Recorded    struct{ Retired []layout.SegmentID }
 	RequestMove struct {
 		Session layout.SessionID
 		Volume  layout.VolumeID
@@ -226,6 +252,7 @@ type (
 		From layout.Seq
 		Most int
 	}
+	Ping  struct{}
 	Fence struct {
 		Epoch  layout.Epoch
 		Shards []FenceShard

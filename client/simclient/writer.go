@@ -17,11 +17,13 @@ type writer struct {
 	core    *write.Core
 	maps    *write.MapWriter
 	mapper  *mapper
+	clean   *cleaner
 	stripes stripeQueue
 
 	payloads map[write.WriteID]*payload
 	flushes  map[write.FlushID]func(error)
 	lastID   uint64
+	taking   bool
 	full     bool // the core said Wait
 	room     cond
 	err      error // why the writer ended
@@ -52,14 +54,17 @@ type core interface {
 
 func (w *writer) cores() [2]core { return [2]core{w.core, w.maps} }
 
-func newWriter(v *Volume, epoch layout.Epoch, lastSeq layout.Seq, root layout.RootNumber) *writer {
+func newWriter(v *Volume, g *Granted, lastSeq layout.Seq) *writer {
+	epoch := g.Epoch
 	cfg := write.Config{Cell: v.c.session.Cell, Volume: v.ID, Epoch: epoch, LastSeq: lastSeq, Geometry: v.geometry, MemoryCap: v.c.opts.MemoryCap}
 	w := &writer{v: v, c: v.c, epoch: epoch, core: write.New(cfg), wakeAt: forever,
 		payloads: map[write.WriteID]*payload{}, flushes: map[write.FlushID]func(error){}}
 	cfg.LastSeq = 0
 	w.maps = write.NewMap(cfg)
 	w.stripes.places = map[placeKey]*write.Stripe{}
-	w.mapper = &mapper{v: v, w: w, number: root, pages: map[write.WriteID]page{}}
+	w.mapper = &mapper{v: v, w: w, number: g.Open.Root.Number, pages: map[write.WriteID]page{},
+		retiring: newRetiring(g.Open.Segments), branch: g.Open.Volume.Branch}
+	w.clean = &cleaner{v: v, w: w, catalog: catalog{}, geometry: v.geometry}
 	return w
 }
 
@@ -135,7 +140,9 @@ func (w *writer) submit(ranges []stripe.Range, data []byte, durable bool, done f
 }
 
 // flush asks that all that was submitted becomes durable.
-func (w *writer) flush(done func(error)) {
+func (w *writer) flush(done func(error)) { w.flushWith(w.core.Flush, done) }
+
+func (w *writer) flushWith(ask func(time.Duration, write.FlushID), done func(error)) {
 	if w.err != nil {
 		done(w.err)
 		return
@@ -143,12 +150,19 @@ func (w *writer) flush(done func(error)) {
 	w.lastID++
 	id := write.FlushID(w.lastID)
 	w.flushes[id] = done
-	w.core.Flush(w.now(), id)
+	ask(w.now(), id)
 	w.take()
 }
 
-// take does what the cores ask for, until they ask for nothing more.
+// take does what the cores ask for, until they ask for nothing more. Who is answered
+// meanwhile may go on at once and come here again: what that asks for has its turn
+// after what was asked for before.
 func (w *writer) take() {
+	if w.taking {
+		return
+	}
+	w.taking = true
+	defer func() { w.taking = false }()
 	for more := true; more; {
 		more = false
 		for _, a := range w.core.Take(nil) {
@@ -215,7 +229,9 @@ func (w *writer) cut(s *write.Stripe) {
 	w.c.watch.Cut(w.v.ID, w.epoch, s.Header)
 	w.stripes.push(s)
 	must(w.v.tree.Apply(s.Header))
-	w.v.overlay.applied(s.Header.Ranges)
+	if s.Header.Flags&stripe.Relocation == 0 { // what a relocation brings is what the map says already
+		w.v.overlay.applied(s.Header.Ranges)
+	}
 }
 
 func (w *writer) moved(s *write.Stripe) {

@@ -63,7 +63,7 @@ type diskWriter struct {
 	done int // guarded by mu: units written
 }
 
-// file writes one file until the end, and syncs it.
+// file writes one file until the end, one unit at least, and syncs it.
 func (w *diskWriter) file(ctx context.Context, fsys vfs.FS, name string) error {
 	f, err := fsys.Create(name)
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *diskWriter) file(ctx context.Context, fsys vfs.FS, name string) error {
 	defer f.Close()
 	p := vfs.AlignedBytes(mib)
 	newContent().fill(p, 0, 1)
-	for at := int64(0); time.Now().Before(w.end) && ctx.Err() == nil; at = (at + mib) % diskFile {
+	for at, first := int64(0), true; (first || time.Now().Before(w.end)) && ctx.Err() == nil; at, first = (at+mib)%diskFile, false {
 		began := time.Now()
 		if _, err := f.WriteDirect(p, at, false); err != nil {
 			return err

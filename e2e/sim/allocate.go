@@ -109,8 +109,11 @@ func (a *allocation) record() ([]layout.SegmentID, error) {
 
 // purpose is what the segments are for.
 func (a *allocation) purpose() layout.Purpose {
-	if a.q.Urgent || a.q.Map {
+	switch {
+	case a.q.Urgent || a.q.Map:
 		return layout.ForNeed
+	case a.q.Clean:
+		return layout.ForUpkeep
 	}
 	return layout.ForData
 }
@@ -120,7 +123,8 @@ func (a *allocation) choose(view *state.View, v *state.Volume) (list []state.Pla
 	m := a.m
 	placer := placement.New(placement.Of(view, m.alive, func(id layout.DeviceID) (placement.Figures, bool) {
 		d, ok := m.figures[id]
-		return placement.Figures{Used: d.Used, Reserved: d.Reserved}, ok
+		// No segment is refused for want of space here.
+		return placement.Figures{Used: d.Used / m.s.scale, Reserved: d.Reserved / m.s.scale}, ok
 	}))
 	req := placement.Request{Geometry: v.Geometry, Purpose: a.purpose(), AvoidServers: a.q.Avoid, AvoidDevices: sortedIDs(a.failed)}
 	source := rand.NewPCG(m.s.rand.Uint64(), m.s.rand.Uint64())

@@ -137,6 +137,10 @@ func (s *Sim) call(from *process, to *chunkServer, request any, done func(*simcl
 			f.reset()
 			return
 		}
+		if _, ping := request.(*simclient.Ping); ping { // it waits for no device
+			to.do(func() { to.answer(f, k, &simclient.ChunkReply{}, nil) })
+			return
+		}
 		to.calls = append(to.live(), f)
 		to.do(func() { to.serve(request, f, k) })
 	})
@@ -174,6 +178,9 @@ func (c *chunkServer) serve(request any, f *flight, k kind) {
 			switch q := request.(type) {
 			case *recoverVolume:
 				c.recover(q.volume, func(err error) { c.answer(f, k, &simclient.ChunkReply{}, err) })
+				return
+			case *cleanVolume:
+				c.clean(q.volume, func(err error) { c.answer(f, k, &simclient.ChunkReply{}, err) })
 				return
 			case *rebuildShard:
 				c.rebuild(q.request, func(r *pb.RebuiltShard, err error) { c.answer(f, k, &simclient.ChunkReply{Other: r}, err) })

@@ -22,6 +22,7 @@ type (
 	}
 	deleteShard   struct{ ref frame.ShardRef }
 	recoverVolume struct{ volume layout.VolumeID }
+	cleanVolume   struct{ volume layout.VolumeID }
 )
 
 func kindOf(request any) kind {
@@ -212,6 +213,27 @@ func (c *chunkServer) recover(v layout.VolumeID, done func(error)) {
 			_, err = j.Recover(f, v)
 		}
 		c.s.note("janitor", uint64(c.number), uint64(v), uint64(errs.KindOf(err)))
+		done(err)
+		_ = j.Close(f)
+	})
+}
+
+// clean has a janitor clean a volume, and answers when it is done.
+func (c *chunkServer) clean(v layout.VolumeID, done func(error)) {
+	j := c.s.newClient(&c.process, simclient.Options{Owner: c.String() + "'s janitor", Janitor: true, MemoryCap: memoryCap, Clean: c.s.habits.cleaning()})
+	c.janitors = append(c.janitors, j)
+	j.Go(func(f *simclient.Fiber) {
+		err := j.Open(f)
+		if err == nil {
+			_, err = j.CleanVolume(f, v)
+		}
+		c.s.note("janitor cleaned", uint64(c.number), uint64(v), uint64(errs.KindOf(err)))
+		switch errs.KindOf(err) {
+		case errs.OK:
+			c.s.rare("a volume cleaned by a janitor")
+		case errs.LeaseLost, errs.StaleEpoch:
+			c.s.rare("a janitor that cleans gave way")
+		}
 		done(err)
 		_ = j.Close(f)
 	})

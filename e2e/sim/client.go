@@ -77,7 +77,7 @@ func (p *clientProcess) start() {
 		return
 	}
 	p.up = true
-	p.c = p.s.newClient(&p.process, simclient.Options{Owner: "client", MemoryCap: memoryCap})
+	p.c = p.s.newClient(&p.process, simclient.Options{Owner: "client", MemoryCap: memoryCap, Clean: p.s.habits.cleaning()})
 	p.s.note("client starts", uint64(p.number))
 	p.c.Go(func(f *simclient.Fiber) {
 		for p.c.Open(f) != nil {

@@ -39,6 +39,9 @@ func (s *Sim) converge() {
 		s.run(max(s.now, c.busyUntil), func() bool { return false })
 	}
 	s.readAll()
+	if s.habits.cleanEvery > 0 && s.err == nil {
+		s.asChecker(s.cleanAll)
+	}
 	if s.chance(500) && s.err == nil {
 		s.removeOne()
 	}
@@ -50,6 +53,10 @@ func (s *Sim) converge() {
 		if round == scrubRounds {
 			s.fail("repair does not end: after %d rounds a scrub still finds bad shards", round)
 		}
+	}
+	if s.habits.branches && s.err == nil {
+		s.asChecker(s.readFrozen)
+		s.settle() // a janitor may have begun something meanwhile
 	}
 	if s.err == nil {
 		s.meta.agree()
@@ -83,31 +90,40 @@ func (s *Sim) scrubAll() (found int) {
 	return found
 }
 
-// readAll opens every volume as a writer, reads all of it, writes and closes.
+// readAll opens every volume as a writer, reads all of it, writes and closes; then it
+// reads every snapshot.
 func (s *Sim) readAll() {
-	left := len(s.volumes)
+	s.asChecker(func(p *clientProcess, f *simclient.Fiber) {
+		for _, h := range s.heads() {
+			s.readOne(p, f, h)
+		}
+		s.readFrozen(p, f)
+	})
+}
+
+// asChecker runs a client that must come to its end in a healed cell.
+func (s *Sim) asChecker(work func(p *clientProcess, f *simclient.Fiber)) {
+	done := false
 	p := &clientProcess{process: process{l: s.loop, at: s.clients[0].at, up: true}, s: s}
-	p.c = s.newClient(&p.process, simclient.Options{Owner: "checker", MemoryCap: memoryCap})
+	p.c = s.newClient(&p.process, simclient.Options{Owner: "checker", MemoryCap: memoryCap, Clean: s.habits.thorough()})
 	s.clients = append(s.clients, p)
 	p.c.Go(func(f *simclient.Fiber) {
 		if err := p.c.Open(f); err != nil {
 			s.fail("no session in a healed cell: %v", err)
 			return
 		}
-		for _, h := range s.volumes {
-			s.readOne(p, f, h)
-			left--
-		}
+		work(p, f)
 		_ = p.c.Close(f)
+		done = true
 	})
-	s.run(s.now+settleLimit, func() bool { return left == 0 })
-	if s.err == nil && left > 0 {
-		s.fail("a healed cell does not serve volume %d", s.volumes[len(s.volumes)-left].id)
+	s.run(s.now+settleLimit, func() bool { return done })
+	if s.err == nil && !done {
+		s.fail("a healed cell does not serve a client")
 	}
 }
 
 func (s *Sim) readOne(p *clientProcess, f *simclient.Fiber, h *history) {
-	v, err := p.c.OpenWriter(f, h.id, true)
+	v, err := p.c.OpenWriter(f, h.name, true)
 	if err != nil {
 		s.fail("P1: volume %d can't be opened in a healed cell: %v", h.id, err)
 		return
@@ -129,7 +145,7 @@ func (s *Sim) readOne(p *clientProcess, f *simclient.Fiber, h *history) {
 
 // removeOne removes a volume for ever: all its shards must go.
 func (s *Sim) removeOne() {
-	id := s.volumes[s.rand.IntN(len(s.volumes))].id
+	id := s.heads()[s.rand.IntN(2)].id
 	s.meta.spawn(func(f *simclient.Fiber) {
 		if _, err := s.meta.propose(f, state.RemoveVolume{ID: 99, Volume: state.VolumeRef{ID: id}, Now: true}); err != nil {
 			s.fail("remove volume %d: %v", id, err)
@@ -168,8 +184,39 @@ func (s *Sim) unsettled() (what string) {
 		what += fmt.Sprintf(" segment %d lacks shards (%v, lost %b:%s)", id, g.State, g.Lost, s.places(&g))
 	}
 	what += s.strayText()
+	if g := s.lingering(); g != nil {
+		what += fmt.Sprintf(" volume %d lingers", g.ID)
+	}
+	if freeing, _ := v.Freeing(0, 0); len(freeing) > 0 {
+		what += fmt.Sprintf(" volume %d is looked through for what it can free", freeing[0].ID)
+	}
 	if orphans, _ := v.Unrecovered(0, 0); len(orphans) > 0 {
 		what += " volumes without recovery"
 	}
 	return what
+}
+
+// heads lists the volumes that have a name.
+func (s *Sim) heads() (list []*history) {
+	for _, name := range lines {
+		if h := s.named(name); h != nil && !h.removed {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// readFrozen reads every snapshot, all of it.
+func (s *Sim) readFrozen(p *clientProcess, f *simclient.Fiber) {
+	for _, name := range lines {
+		for _, n := range s.standing(name) {
+			v, err := p.c.OpenSnapshot(f, n.of.name, n.name)
+			if err != nil {
+				s.fail("P5: snapshot %d of volume %d can't be opened in a healed cell: %v", n.id, n.of.id, err)
+				return
+			}
+			s.readSnapshot(f, v, 0, layout.BlockCount(s.blocks))
+			_ = v.Close(f)
+		}
+	}
 }

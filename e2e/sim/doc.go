@@ -14,7 +14,9 @@
 //
 // Two volumes, seven to nine chunk servers, three metadata states that apply the
 // log with lag, three clients with 100 operations and more each, and at least
-// six faults. In some seeds the clients take turns on single blocks (linear.go).
+// six faults. In some seeds the clients take turns on single blocks (linear.go),
+// in some an administrator makes snapshots, clones and rollbacks (admin.go), in some
+// writers clean what they overwrite, and janitors what nobody writes.
 // Then the network heals, what is down comes back, and the cell must
 // converge. Every decision comes from the seed.
 //
@@ -22,7 +24,8 @@
 //
 // Each property has a file: durable.go (P1), prefix.go (P2), wrong.go (P3),
 // onewriter.go (P4), linear.go (single blocks), frozen.go (seals), sane.go
-// (placement, redundancy, rebuild never lowers it and ends),
+// (placement, redundancy, rebuild never lowers it and ends), immutable.go (P5),
+// garbage.go (cleaning gives back what is overwritten, in a bounded number of rounds),
 // space.go (what is deleted is gone). They are fed by history.go: what clients
 // submitted, what the cores claimed, what the log decided.
 //

@@ -27,6 +27,7 @@ func (h *history) decide(e layout.Epoch, cut layout.Seq) {
 	h.s.note("epoch starts", uint64(h.id), uint64(e), uint64(cut))
 	h.recovering = false
 	h.cuts[e] = cut
+	h.keeps(e, cut)
 	for _, x := range sortedIDs(h.writers) {
 		if w := h.writers[x]; x < e && w.flushed > cut && h.visible(version{epoch: x, seq: w.flushed}, e-1) {
 			h.s.fail("P1: volume %d: epoch %d starts after seq %d, but epoch %d had flushed seq %d", h.id, e, cut, x, w.flushed)
@@ -55,6 +56,17 @@ func (h *history) answeredFlush(w *writerHistory, before int, err error) {
 		w.durable = w.flushed
 		h.checkReached(w, 0, before, w.flushed, "flushed")
 	}
+}
+
+// answeredFlushAcked checks a flush of what was acknowledged: that is flushed.
+func (h *history) answeredFlushAcked(w *writerHistory, acked layout.Seq, err error) {
+	if err != nil {
+		return
+	}
+	if w.flushed < acked {
+		h.s.fail("P1: volume %d, epoch %d: a flush is done up to seq %d, but seq %d was acknowledged before it", h.id, w.epoch, w.flushed, acked)
+	}
+	w.durable = max(w.durable, acked)
 }
 
 func (h *history) checkReached(w *writerHistory, from, to int, reached layout.Seq, what string) {

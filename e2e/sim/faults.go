@@ -34,7 +34,7 @@ func (s *Sim) fault() {
 	}{
 		{14, s.faultCrash}, {10, s.faultPowerCut}, {6, s.faultPause}, {10, s.faultPartition}, {6, s.faultIsolate},
 		{8, s.faultSlow}, {10, s.faultWeather}, {8, s.faultLeader}, {4, s.faultSnapshot}, {8, s.faultClientDies},
-		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultOutage}, {3, s.faultRotAndDeath}, {5, s.faultDrain}, {3, s.faultRebalance}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
+		{6, s.faultClientSleeps}, {3, s.faultClock}, {8, s.faultRot}, {2, s.faultLoss}, {4, s.faultOutage}, {3, s.faultRotAndDeath}, {5, s.faultDrain}, {5, s.faultRebalance}, {4, s.faultBadWrite}, {5, s.faultDeposedSleeper},
 	}
 	total := 0
 	for _, k := range kinds {

@@ -16,6 +16,7 @@ var found = []struct {
 	{138, "a recovery's seal named stripes that too few shards had: with one more lost nobody could list them"},
 	{170, "the same of copies that the writer had left behind when it moved on"},
 	{101508, "the checker held a reader's read by a fresh map against what its old one showed"},
+	{400068, "stripes that a snapshot holds were copied by a recovery to a segment younger than it, where its readers did not look"},
 	{511, "a rebuild tried for ever to put a shard beside its own older generation"},
 }
 

@@ -10,14 +10,20 @@ import (
 type history struct {
 	s          *Sim
 	id         layout.VolumeID
+	name       string
+	stamp      layout.VolumeID // what its blocks say that they are of: the first of its branches
 	blocks     [][]version
 	writers    map[layout.Epoch]*writerHistory
 	cuts       map[layout.Epoch]layout.Seq // the seq that the epoch starts after, once that is decided
-	last       uint64                      // the newest version number
-	recovering bool                        // a recovery has begun and nothing is decided
+	removed    bool
+	recovering bool // a recovery has begun and nothing is decided
+	// What each snapshot that was asked for must hold at least, if the epoch is still that one.
+	promised   map[string]layout.Seq
+	promisedIn map[string]layout.Epoch
 }
 
-// version is one content of a block; number 0 reads as zeros.
+// version is one content of a block; number 0 reads as zeros. Epoch 0 is what a
+// branch began with.
 type version struct {
 	epoch  layout.Epoch
 	seq    layout.Seq
@@ -44,8 +50,8 @@ type blockWrite struct {
 	number uint64
 }
 
-func newHistory(s *Sim, id layout.VolumeID) *history {
-	return &history{s: s, id: id, blocks: make([][]version, s.blocks), writers: map[layout.Epoch]*writerHistory{}, cuts: map[layout.Epoch]layout.Seq{}}
+func newHistory(s *Sim, id layout.VolumeID, name string) *history {
+	return &history{s: s, id: id, name: name, stamp: id, promised: map[string]layout.Seq{}, promisedIn: map[string]layout.Epoch{}, blocks: make([][]version, s.blocks), writers: map[layout.Epoch]*writerHistory{}, cuts: map[layout.Epoch]layout.Seq{}}
 }
 
 func (h *history) writer(e layout.Epoch) *writerHistory {
@@ -62,8 +68,8 @@ func (h *history) submit(w *writerHistory, first layout.BlockNumber, count int, 
 	from = len(w.submitted)
 	n := uint64(0)
 	if !zero {
-		h.last++
-		n = h.last
+		h.s.versions++
+		n = h.s.versions
 	}
 	for i := range count {
 		w.submitted = append(w.submitted, blockWrite{first + layout.BlockNumber(i), n})
@@ -96,6 +102,10 @@ func (w *writerHistory) next() (blockWrite, bool) {
 func (h *history) cut(e layout.Epoch, x *stripe.Header) {
 	w := h.writer(e)
 	w.cut = x.Seq
+	if x.Flags&stripe.Relocation != 0 {
+		h.s.rare("a relocation")
+		return // its blocks are what the log says that they are already
+	}
 	for _, r := range x.Ranges {
 		for i := range r.Count {
 			b, ok := w.next()

@@ -18,6 +18,8 @@ const (
 	chunkCall     = 2 * time.Second
 	recoverCall   = time.Minute
 	rebuildAfter  = 8 * time.Second
+	cleanAfter    = 3 * time.Second
+	cleanCall     = time.Minute
 )
 
 // begin starts a term: everybody gets the full time again.
@@ -25,10 +27,12 @@ func (m *metaService) begin() {
 	limits := reconcile.DefaultLimits()
 	limits.DownAfter, limits.UpAfter, limits.SessionTTL = serverSilence, serverSilence*2/3, sessionTTL
 	limits.RecoverAfter, limits.CreateWithin, limits.RebuildAfter = 2*time.Second, 10*time.Second, rebuildAfter
+	limits.CleanAfter, limits.GarbageLeast = cleanAfter, 4*leastGarbage
 	m.planner, m.began = reconcile.New(limits), m.s.now
 	m.sessions, m.nextID = map[layout.SessionID][]simclient.Event{}, m.term<<32
 	m.heard, m.figures = map[layout.ServerID]time.Duration{}, map[layout.DeviceID]state.DeviceUpdate{}
 	m.downs, m.creating = map[layout.ServerID]bool{}, map[layout.SegmentID]bool{}
+	m.barriers = map[uint64]barrier{}
 	m.moves = moveBudget{volumes: map[layout.VolumeID]*bucket{}}
 	for _, s := range m.view().Sessions() {
 		m.sessions[s.ID] = nil
@@ -79,7 +83,9 @@ func (m *metaService) happened(events []state.Event) {
 // tell queues an event for a session, unless an equal one waits there.
 func (m *metaService) tell(id layout.SessionID, e simclient.Event) {
 	queue, ok := m.sessions[id]
-	if !ok || slices.ContainsFunc(queue, func(q simclient.Event) bool { return q.Server == e.Server && q.Volume == e.Volume }) {
+	if !ok || slices.ContainsFunc(queue, func(q simclient.Event) bool {
+		return q.Server == e.Server && q.Volume == e.Volume && q.Barrier == e.Barrier
+	}) {
 		return
 	}
 	m.nextID++
@@ -156,6 +162,10 @@ func (m *metaService) carryOut(f *simclient.Fiber, task reconcile.Task) (err err
 		_, err = m.propose(f, state.DropSegments{Segments: []layout.SegmentID{t.Segment}})
 	case reconcile.Recover:
 		_, err = m.ask(f, t.Server, &recoverVolume{t.Volume}, recoverCall)
+	case reconcile.Flatten:
+		_, err = m.propose(f, state.FlattenVolume{Volume: state.VolumeRef{ID: t.Volume}})
+	case reconcile.Clean:
+		return m.clean(f, t)
 	case reconcile.Rebuild:
 		return m.rebuild(f, t)
 	case reconcile.GiveUp:
@@ -174,6 +184,12 @@ func (m *metaService) carryOut(f *simclient.Fiber, task reconcile.Task) (err err
 	case reconcile.Purge:
 		_, err = m.propose(f, state.PurgeVolume{Volume: t.Volume})
 	}
+	return err
+}
+
+// clean has a janitor clean a volume.
+func (m *metaService) clean(f *simclient.Fiber, t reconcile.Clean) error {
+	_, err := m.ask(f, t.Server, &cleanVolume{t.Volume}, cleanCall)
 	return err
 }
 

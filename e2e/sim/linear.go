@@ -26,8 +26,8 @@ func (x *script) turn() bool {
 		*h = handle{}
 	}
 	if h.v == nil {
-		his := x.s.volumes[at]
-		v, err := x.p.c.OpenWriter(x.f, his.id, x.s.chance(400))
+		his := x.s.named(lines[at])
+		v, err := x.p.c.OpenWriter(x.f, his.name, x.s.chance(400))
 		if x.dead() {
 			return false
 		}
@@ -52,8 +52,10 @@ func (x *script) turn() bool {
 	return x.sleep(0, 30*time.Millisecond)
 }
 
-// name is a block's number in the history.
-func (h *handle) name(b layout.BlockNumber) uint64 { return uint64(h.v.ID)<<32 | uint64(b) }
+// blockName is a block's number in the history.
+func blockName(v layout.VolumeID, b layout.BlockNumber) uint64 { return uint64(v)<<32 | uint64(b) }
+
+func (h *handle) name(b layout.BlockNumber) uint64 { return blockName(h.v.ID, b) }
 
 // readOne reads a block; the read counts when a durable write after it proves that
 // the lease was still held.
@@ -68,7 +70,7 @@ func (x *script) readOne(h *handle, b layout.BlockNumber) bool {
 	if err != nil {
 		return true
 	}
-	got, _ := stampOf(data, h.v.ID, b)
+	got, _ := stampOf(data, x.s.volume(h.v.ID).stamp, b)
 	if !x.writeOne(h, layout.BlockNumber(linearScratch+x.p.number), nil) {
 		return false
 	}
@@ -84,7 +86,7 @@ func (x *script) writeOne(h *handle, b layout.BlockNumber, log *linear.Log) bool
 	his := x.s.volume(h.v.ID)
 	from, number := his.submit(h.w, b, 1, false)
 	data := make([]byte, layout.BlockSize)
-	fill(data, h.v.ID, b, uint64(number))
+	fill(data, his.stamp, b, uint64(number))
 	var op *linear.Op
 	if log != nil {
 		op = log.Write(x.p.number, h.name(b), uint64(number))

@@ -79,12 +79,18 @@ func (l *loop) after(d time.Duration, f func()) {
 	l.queue.push(event{l.now + max(d, 0), l.tie.Uint64()&^0xffff | l.count&0xffff, f})
 }
 
+// mostEvents bounds a run: something goes round and round in it.
+const mostEvents = 4_000_000
+
 // run handles events until stop says so, a property breaks, or time is up.
 func (l *loop) run(until time.Duration, stop func() bool) {
 	for l.err == nil && len(l.queue) > 0 && l.queue[0].at <= until && !stop() {
 		e := l.queue.pop()
 		l.now = e.at
 		e.run()
+		if l.count > mostEvents {
+			l.fail("it does not end: %d events in %v", l.count, l.now)
+		}
 	}
 }
 

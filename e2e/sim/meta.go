@@ -34,6 +34,7 @@ type metaService struct {
 	downs    map[layout.ServerID]bool
 	creating map[layout.SegmentID]bool
 	moves    moveBudget
+	barriers map[uint64]barrier
 }
 
 // replica is one metadata server: a state and how far it applied the log.

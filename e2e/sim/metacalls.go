@@ -33,7 +33,7 @@ func (m *metaService) serve(server int, request any, reply func(any, error)) {
 		return
 	}
 	switch request.(type) {
-	case *heartbeat, *simclient.KeepSession, *simclient.OpenVolume, *simclient.GetSegments, *simclient.RequestMove, *checkShards:
+	case *heartbeat, *simclient.KeepSession, *simclient.OpenVolume, *simclient.GetSegments, *simclient.RequestMove, *simclient.AnswerBarrier, *simclient.GetVolume, *checkShards:
 		reply(m.handle(nil, request)) // nothing to wait for
 		return
 	}
@@ -58,7 +58,7 @@ func (m *metaService) handle(f *simclient.Fiber, request any) (any, error) {
 		_, err := m.propose(f, state.CloseSession{Session: q.Session})
 		return done, err
 	case *simclient.OpenVolume:
-		o, err := m.view().Open(state.VolumeRef{ID: q.Volume})
+		o, err := m.view().Open(refTo(q.Volume, q.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -79,10 +79,11 @@ func (m *metaService) handle(f *simclient.Fiber, request any) (any, error) {
 		_, err := m.propose(f, state.CloseEpoch{ID: state.CommandID(q.Command), Volume: q.Volume, Epoch: q.Epoch, Cut: q.Cut, Seals: sealsIn(q.Seals), Undecided: q.Undecided})
 		return done, err
 	case *simclient.RecordRoot:
-		_, err := m.propose(f, state.RecordRoot{ID: state.CommandID(q.Command), Volume: q.Volume, Epoch: q.Epoch,
-			Root:     state.Root{Number: q.Root.Number, Covers: q.Root.Covers, Page: q.Root.Page},
-			MapLists: sealsIn(q.Lists), Retired: q.Retired, RetiredMap: q.RetiredMap})
-		return done, err
+		r, err := m.propose(f, state.RecordRoot{ID: state.CommandID(q.Command), Volume: q.Volume, Epoch: q.Epoch,
+			Root: state.Root{Number: q.Root.Number, Covers: q.Root.Covers, Page: q.Root.Page,
+				Live: q.Root.Live, Own: q.Root.Own, Pages: q.Root.Pages},
+			MapLists: sealsIn(q.Lists), Retired: q.Retired, RetiredMap: q.RetiredMap, Flat: q.Flat})
+		return &simclient.Recorded{Retired: r.Segments}, err
 	case *simclient.RequestMove:
 		return m.requestMove(q)
 	case *registerServer:
@@ -100,11 +101,19 @@ func (m *metaService) handle(f *simclient.Fiber, request any) (any, error) {
 	case *simclient.ReportShard:
 		return done, m.markReported(f, []badShard{{q.Ref, q.Device, q.Kind}})
 	}
-	return nil, errs.New(errs.Internal, "", "request %T", request)
+	return m.frozenCall(f, request)
+}
+
+// refTo names a volume by its id, or by its name.
+func refTo(id layout.VolumeID, name string) state.VolumeRef {
+	if id != 0 {
+		return state.VolumeRef{ID: id}
+	}
+	return named(name)
 }
 
 func (m *metaService) acquire(f *simclient.Fiber, q *simclient.AcquireLease) (any, error) {
-	r, err := m.propose(f, state.AcquireLease{ID: state.CommandID(q.Command), Session: q.Session, Volume: state.VolumeRef{ID: q.Volume}, Force: q.Force})
+	r, err := m.propose(f, state.AcquireLease{ID: state.CommandID(q.Command), Session: q.Session, Volume: refTo(q.Volume, q.Name), Force: q.Force})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +131,7 @@ func sealsIn(list []stripe.Seal) []state.Seal {
 func (m *metaService) opened(o *state.OpenVolume) *simclient.Opened {
 	v := &o.Volume
 	out := &simclient.Opened{
-		Volume: simclient.VolumeInfo{ID: v.ID, Blocks: layout.Blocks(int64(v.SizeBytes)), Geometry: v.Geometry, Epoch: v.Epoch, Holder: v.Holder},
+		Volume: m.volumeInfo(v),
 		Root:   simclient.Root{Number: v.Root.Number, Covers: v.Root.Covers, Page: v.Root.Page},
 	}
 	for _, c := range o.Cuts {
@@ -130,6 +139,13 @@ func (m *metaService) opened(o *state.OpenVolume) *simclient.Opened {
 	}
 	for i := range o.Segments {
 		out.Segments = append(out.Segments, m.segment(&o.Segments[i]))
+	}
+	for i := range o.Ancestors {
+		a := simclient.Ancestor{Volume: o.Ancestors[i].Volume, Limit: o.Ancestors[i].Limit}
+		for j := range o.Ancestors[i].Segments {
+			a.Segments = append(a.Segments, m.segment(&o.Ancestors[i].Segments[j]))
+		}
+		out.Ancestors = append(out.Ancestors, a)
 	}
 	return out
 }

@@ -39,6 +39,10 @@ func (s *Sim) Ended(v layout.VolumeID, e layout.Epoch, err error) {
 	s.note("writer ends", uint64(v), uint64(e), uint64(errs.KindOf(err)))
 	switch kind := errs.KindOf(err); kind {
 	case errs.Closed, errs.StaleEpoch, errs.LeaseLost:
+	case errs.NotFound:
+		if h := s.volume(v); !h.removed && s.named(h.name) == h { // else it was rolled back
+			s.fail("volume %d: the writer of epoch %d does not find it: %v", v, e, err)
+		}
 	default:
 		s.fail("volume %d: the writer of epoch %d ended by itself: %v", v, e, err)
 	}
@@ -58,6 +62,9 @@ func (s *Sim) Decided(v layout.VolumeID, e layout.Epoch, d simclient.Decision, e
 		}
 		if d.Tail > 0 {
 			s.rare("rolled forward by a tail copy")
+		}
+		if d.Discards {
+			s.rare("a discard recovered with m servers gone")
 		}
 		if d.Left {
 			s.rare("a tail recovered that nobody had sealed")
@@ -94,6 +101,7 @@ func (s *Sim) committed(cmd state.Command, r *state.Result, st *state.State) {
 	}
 	_, live := cmd.(state.SealSegments)
 	for _, e := range r.Events {
+		s.unfroze(st.View(), e)
 		switch e := e.(type) {
 		case state.SegmentAllocated:
 			s.checkPlaced(st.View(), e.Segment)

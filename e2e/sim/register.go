@@ -51,7 +51,7 @@ func (c *chunkServer) register() {
 	sb := c.store.Superblock()
 	c.heardBack = false
 	c.ask(&registerServer{state.RegisterServer{Cell: cellID, UUID: sb.Server, DataAddress: strconv.Itoa(c.number), Devices: []state.DeviceReport{{
-		UUID: sb.UUID, Total: diskBytes, Reserved: c.store.Usage().Reserved, Incarnation: sb.Incarnation}}}},
+		UUID: sb.UUID, Total: diskBytes / c.s.scale, Reserved: c.store.Usage().Reserved / c.s.scale, Incarnation: sb.Incarnation}}}},
 		func(r any, err error) {
 			if err != nil || c.serving {
 				return
@@ -87,7 +87,7 @@ func (c *chunkServer) stored() (bytes uint64) {
 // beat sends heartbeats while the process lives.
 func (c *chunkServer) beat() {
 	c.heardBack = false
-	c.ask(&heartbeat{c.id, []state.DeviceUpdate{{Device: c.device, Total: diskBytes, Reserved: c.store.Usage().Reserved, Used: c.stored()}}},
+	c.ask(&heartbeat{c.id, []state.DeviceUpdate{{Device: c.device, Total: diskBytes / c.s.scale, Reserved: c.store.Usage().Reserved, Used: c.stored()}}},
 		func(_ any, err error) {
 			if errs.KindOf(err) == errs.NotFound {
 				c.serving = false

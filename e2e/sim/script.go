@@ -18,7 +18,7 @@ type script struct {
 	p       *clientProcess
 	s       *Sim
 	f       *simclient.Fiber
-	open    [2]handle
+	open    [len(lines)]handle
 	waiting int    // writes that are not answered
 	fewer   func() // told when one is
 	last    error  // what came of the last durable write
@@ -34,6 +34,9 @@ func (x *script) sleep(lo, hi time.Duration) bool { return x.p.sleep(x.f, x.s.be
 
 // step does one operation and rests; false: the process died.
 func (x *script) step() bool {
+	if x.p.number == administrator {
+		return x.govern()
+	}
 	if x.s.linear != nil {
 		return x.turn()
 	}
@@ -88,12 +91,12 @@ func (x *script) start(at int) bool {
 		force = true
 		x.s.rare("a volume taken over by force")
 	}
-	h := x.s.volumes[at]
-	v, err := x.p.c.OpenWriter(x.f, h.id, force)
-	x.s.note("open", uint64(x.p.number), uint64(h.id), uint64(errs.KindOf(err)))
+	v, err := x.p.c.OpenWriter(x.f, lines[at], force)
+	x.s.note("open", uint64(x.p.number), uint64(at), uint64(errs.KindOf(err)))
 	if err != nil {
 		return x.sleep(100*time.Millisecond, time.Second)
 	}
+	h := x.s.volume(v.ID)
 	x.open[at] = handle{v, h.opened(v, x.p)}
 	return x.verify(h, v, x.open[at].w)
 }
@@ -118,16 +121,15 @@ func (x *script) dead() bool { return !x.p.up || !x.f.Alive() }
 
 // glance opens a volume for reading, and reads.
 func (x *script) glance(at int) bool {
-	h := x.s.volumes[at]
-	v, err := x.p.c.OpenReader(x.f, h.id)
+	v, err := x.p.c.OpenReader(x.f, lines[at])
 	if x.dead() {
 		return false
 	}
-	x.s.note("open reader", uint64(x.p.number), uint64(h.id), uint64(errs.KindOf(err)))
+	x.s.note("open reader", uint64(x.p.number), uint64(at), uint64(errs.KindOf(err)))
 	if err != nil {
 		return x.sleep(50*time.Millisecond, 500*time.Millisecond)
 	}
-	return x.verify(h, v, nil)
+	return x.verify(x.s.volume(v.ID), v, nil)
 }
 
 // draw chooses a range: mostly small ones.
@@ -151,7 +153,7 @@ func (x *script) write(h *handle) bool {
 	his := x.s.volume(h.v.ID)
 	from, number := his.submit(h.w, first, count, false)
 	data := make([]byte, layout.BlockCount(count).Bytes())
-	fill(data, h.v.ID, first, uint64(number))
+	fill(data, his.stamp, first, uint64(number))
 	durable := x.s.chance(80)
 	return x.submitted(h, from, count, durable, func(done func(error)) error { return h.v.Write(first, data, durable, done) })
 }
@@ -200,12 +202,29 @@ func (x *script) submitted(h *handle, from, count int, durable bool, hand func(d
 
 func (x *script) flush(h *handle) bool {
 	his, w := x.s.volume(h.v.ID), h.w
+	if x.s.chance(400) {
+		return x.flushAcked(h)
+	}
 	before := len(w.submitted)
 	err := h.v.FlushWait(x.f)
 	if x.dead() {
 		return false
 	}
 	his.answeredFlush(w, before, err)
+	return true
+}
+
+// flushAcked flushes what is acknowledged, and not what is under way.
+func (x *script) flushAcked(h *handle) bool {
+	acked := h.w.acked
+	if acked < h.w.cut {
+		x.s.rare("a flush while stripes are in flight")
+	}
+	err := h.v.FlushAcked(x.f)
+	if x.dead() {
+		return false
+	}
+	x.s.volume(h.v.ID).answeredFlushAcked(h.w, acked, err)
 	return true
 }
 

@@ -63,33 +63,41 @@ const (
 	pebbles = 40
 	// linears is how many have clients that take turns on single blocks.
 	linears = 60
+	// smallDevices is how many of those with short segments have devices on which a
+	// few segments make a difference: a rebalance moves some there.
+	smallDevices = 500
 )
 
 // Sim is one run.
 type Sim struct {
 	*loop
-	bench   *Bench
-	opts    Options
-	stores  storeKind
-	net     *network
-	linear  *linear.Log // of a seed whose clients take turns on single blocks
-	meta    *metaService
-	chunks  []*chunkServer
-	servers map[layout.ServerID]*chunkServer
-	clients []*clientProcess
-	volumes []*history
-	seen    int // log index up to which the checkers looked
-	counts  map[string]int
-	ops     int
-	parity  int // the least m of the volumes
-	blocks  int // of each volume
-	sealed  map[layout.SegmentID]*sealing
-	hurt    map[layout.DeviceID]bool // devices whose stored bytes were damaged
-	healed  bool
-	fences  map[layout.ShardKey]layout.Epoch // highest answered
-	faulted int
-	moved   bool                 // a shard was rebuilt elsewhere
-	doomed  map[epochOf]*process // recoverers that die when their epoch is closed
+	bench     *Bench
+	opts      Options
+	stores    storeKind
+	net       *network
+	linear    *linear.Log // of a seed whose clients take turns on single blocks
+	meta      *metaService
+	chunks    []*chunkServer
+	servers   map[layout.ServerID]*chunkServer
+	clients   []*clientProcess
+	volumes   []*history
+	seen      int // log index up to which the checkers looked
+	counts    map[string]int
+	ops       int
+	parity    int // the least m of the volumes
+	frozen    map[layout.SnapshotID]*snapshot
+	habits    habits
+	versions  uint64 // of blocks that were submitted
+	snapshots int    // that were asked for
+	scale     uint64 // devices say that they are so many times smaller than they are
+	blocks    int    // of each volume
+	sealed    map[layout.SegmentID]*sealing
+	hurt      map[layout.DeviceID]bool // devices whose stored bytes were damaged
+	healed    bool
+	fences    map[layout.ShardKey]layout.Epoch // highest answered
+	faulted   int
+	moved     bool                 // a shard was rebuilt elsewhere
+	doomed    map[epochOf]*process // recoverers that die when their epoch is closed
 }
 
 // Run runs one seed.
@@ -100,7 +108,7 @@ func (b *Bench) newSim(o Options) *Sim {
 		o.Ops = 300
 	}
 	s := &Sim{loop: newLoop(o.Seed), bench: b, opts: o, servers: map[layout.ServerID]*chunkServer{},
-		counts: map[string]int{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}, doomed: map[epochOf]*process{}}
+		counts: map[string]int{}, frozen: map[layout.SnapshotID]*snapshot{}, sealed: map[layout.SegmentID]*sealing{}, hurt: map[layout.DeviceID]bool{}, fences: map[layout.ShardKey]layout.Epoch{}, doomed: map[epochOf]*process{}}
 	s.log.trace = o.Trace
 	return s
 }
@@ -157,6 +165,7 @@ func (s *Sim) build() {
 	if s.chance(linears) {
 		s.linear = &linear.Log{}
 	}
+	s.habits = s.drawHabits()
 	s.net = newNetwork(s.loop)
 	s.net.lost = func(k kind, reply bool) {
 		if k == kindMeta && reply {
@@ -174,7 +183,11 @@ func (s *Sim) build() {
 		s.chunks = append(s.chunks, c)
 	}
 	s.setUp()
-	for i := range 3 {
+	clients := rival + 1
+	if s.habits.branches {
+		clients = administrator + 1
+	}
+	for i := range clients {
 		s.clients = append(s.clients, newClientProcess(s, i, node(metaServers+len(s.chunks)+i)))
 	}
 }
@@ -183,6 +196,10 @@ func (s *Sim) build() {
 func (s *Sim) setUp() {
 	lengths := [...]layout.ShardOffset{64 << 10, 128 << 10, 512 << 10, 2 << 20}
 	length := lengths[s.rand.IntN(len(lengths))]
+	if s.scale = 1; length <= 128<<10 && s.chance(smallDevices) {
+		s.scale = 16
+	}
+	s.habits.rows = layout.Blocks(min(int64(length), layout.MaxUnit))
 	s.meta.elect(s.rand.IntN(metaServers))
 	s.meta.spawn(func(f *simclient.Fiber) {
 		if _, err := s.meta.propose(f, state.FormCell{Cell: cellID, ShardLength: length}); err != nil {
@@ -199,11 +216,11 @@ func (s *Sim) setUp() {
 		for i := range 2 {
 			g := geometries[s.rand.IntN(len(geometries))]
 			s.parity = min(s.parity, int(g.M))
-			r, err := s.meta.propose(f, state.CreateVolume{ID: state.CommandID(i + 1), Name: fmt.Sprintf("v%d", i), SizeBytes: uint64(s.blocks) * layout.BlockSize, Geometry: g})
+			r, err := s.meta.propose(f, state.CreateVolume{ID: state.CommandID(i + 1), Name: lines[i], SizeBytes: uint64(s.blocks) * layout.BlockSize, Geometry: g})
 			if err != nil {
 				s.fail("create volume: %v", err)
 			}
-			s.volumes = append(s.volumes, newHistory(s, r.Volume))
+			s.volumes = append(s.volumes, newHistory(s, r.Volume, lines[i]))
 		}
 	})
 	s.run(s.now+time.Minute, func() bool { return len(s.volumes) == 2 })
@@ -233,6 +250,16 @@ func (s *Sim) volume(id layout.VolumeID) *history {
 		}
 	}
 	return nil
+}
+
+// named gives the newest volume of a name; nil: there never was one.
+func (s *Sim) named(name string) (newest *history) {
+	for _, h := range s.volumes {
+		if h.name == name {
+			newest = h
+		}
+	}
+	return newest
 }
 
 // CountersText prints counters, one a line.

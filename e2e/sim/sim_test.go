@@ -15,10 +15,13 @@ var (
 	seeds = flag.Int("seeds", 0, "run so many seeds (0: what a test run has time for)")
 	first = flag.Uint64("first", 1, "the first seed")
 	trace = flag.Bool("trace", false, "print every event")
+	limit = flag.Duration("for", 0, "begin no seed after so long (0: no limit)")
+	goOn  = flag.Bool("on", false, "go on after a seed that failed")
 )
 
 // batch runs seeds on all cores, each seed on one.
 type batch struct {
+	began  time.Time
 	mu     sync.Mutex
 	next   uint64
 	end    uint64
@@ -31,7 +34,7 @@ type batch struct {
 func (b *batch) take() (seed uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next >= b.end {
+	if b.next >= b.end || *limit > 0 && time.Since(b.began) > *limit {
 		return 0, false
 	}
 	b.next++
@@ -51,7 +54,9 @@ func (b *batch) add(seed uint64, r *Result) {
 	}
 	if r.Err != nil {
 		b.failed = append(b.failed, failure(seed, r))
-		b.end = min(b.end, b.next) // what is under way ends
+		if !*goOn {
+			b.end = min(b.end, b.next) // what is under way ends
+		}
 	}
 }
 
@@ -100,9 +105,9 @@ func TestSeeds(t *testing.T) {
 	if *trace {
 		o.Trace = os.Stdout
 	}
-	began := time.Now()
+	b.began = time.Now()
 	b.run(o)
-	took := time.Since(began)
+	took := time.Since(b.began)
 	n := max(b.done, 1)
 	t.Logf("%d seeds in %.1f s: %.1f seeds/s; a seed has %d events, %d operations, %d faults, %.0f virtual seconds\n%s",
 		b.done, took.Seconds(), float64(b.done)/took.Seconds(), b.sum.Events/n, b.sum.Ops/n, b.sum.Faults/n,
@@ -130,6 +135,9 @@ var mustReach = []string{
 	"a shard rebuilt elsewhere", "a shard repaired in its place", "a leftover removed", "a scrub found a bad shard",
 	"a recoverer died before it sealed its tail", "a tail recovered that nobody had sealed", "what stands is out of reach for now",
 	"an older generation made way for a rebuild",
+	"a relocation raced by a write", "a snapshot barrier refused", "a rollback under an old snapshot",
+	"a discard recovered with m servers gone", "a flush while stripes are in flight", "a silent server left without the budget",
+	"a shard moved by a rebalance", "a removed snapshot read on", "a clone flattened", "a volume cleaned by a janitor",
 }
 
 func TestSameSeedSameLog(t *testing.T) {

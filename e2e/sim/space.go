@@ -18,8 +18,24 @@ func (s *Sim) settled() bool {
 	deletable, _ := v.Deletable(0, 1)
 	allocated, _ := v.Allocated(0, 1)
 	orphans, _ := v.Unrecovered(0, 1)
-	purged, _ := v.Purged(0, 1)
-	return len(unfinalized)+len(deletable)+len(allocated)+len(orphans)+len(purged) == 0 && s.lacking() == 0 && s.strays() == 0
+	freeing, _ := v.Freeing(0, 1)
+	return len(unfinalized)+len(deletable)+len(allocated)+len(orphans)+len(freeing) == 0 && s.lingering() == nil && s.lacking() == 0 && s.strays() == 0
+}
+
+// lingering gives a volume that was purged and on which nothing stands, and that is
+// not gone; nil: none.
+func (s *Sim) lingering() *state.Volume {
+	page, _ := s.meta.view().Purged(0, 0)
+	for i := range page {
+		stands := false
+		for _, n := range s.frozen {
+			stands = stands || n.of.id == page[i].ID && !n.gone
+		}
+		if !stands {
+			return &page[i]
+		}
+	}
+	return nil
 }
 
 func (s *Sim) checkSpace() {

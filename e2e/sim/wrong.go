@@ -93,7 +93,7 @@ func (r *reading) end(data []byte, err error) {
 	}
 	for i, want := range r.want {
 		block := r.first + layout.BlockNumber(i)
-		got, ok := stampOf(data[i*layout.BlockSize:(i+1)*layout.BlockSize], h.id, block)
+		got, ok := stampOf(data[i*layout.BlockSize:(i+1)*layout.BlockSize], h.stamp, block)
 		if !ok {
 			h.s.fail("P3: volume %d, block %d: torn or foreign bytes, version %d", h.id, block, got)
 			return

@@ -19,12 +19,18 @@ const (
 	LeaseByWallClock            // a shard that was quiet for long is listed unfenced: the lease must be over
 	FlushErrorDropped           // a writer takes a failed sync for a good one
 	LastCutTrusted              // recovery does not look for what a closed epoch kept
+	RootBeforeFlush             // a map root is recorded, and retires segments, before what it covers is flushed
+	BarrierUnflushed            // a snapshot barrier is answered with what is acknowledged
+	FreedWhileReachable         // a segment that begins before a snapshot and ends after it is not needed by it
+	PinForgotten                // a removed snapshot goes while somebody reads it
+	RelocationBlind             // a relocation does not look for what was written meanwhile
 	last
 )
 
 var names = [...]string{"none", "ack before fsync", "fence not persisted", "fence not on recovery reads", "never had it for a CRC error",
 	"stale generation accepted", "incarnation ignored", "seq gap not cut", "placement moved before the new shard is durable",
-	"delete before proof", "padding not zeroed", "lease by wall clock", "flush error dropped", "what was decided is not looked for"}
+	"delete before proof", "padding not zeroed", "lease by wall clock", "flush error dropped", "what was decided is not looked for",
+	"map root before flush", "barrier answered before flush", "freed while reachable", "an open snapshot freed", "relocation over a newer write"}
 
 // String names it.
 func (b Bug) String() string { return names[b] }

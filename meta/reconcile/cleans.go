@@ -7,13 +7,9 @@ import (
 	"strake/meta/state"
 )
 
-const (
-	// garbageShare is the part of what a volume stores that, once it is garbage,
-	// makes a janitor clean it; the janitor judges for itself how far.
-	garbageShare = 10 // a tenth
-	// garbageLeast is left alone, in bytes.
-	garbageLeast = 8 << 20
-)
+// garbageShare is the part of what a volume stores that, once it is garbage, makes a
+// janitor clean it; the janitor judges for itself how far.
+const garbageShare = 10 // a tenth
 
 // cleaning is what is known of volumes that janitors clean.
 type cleaning struct {
@@ -87,7 +83,7 @@ func (pl *plan) wantsCleaning(v *state.Volume) string {
 		return ""
 	}
 	garbage := v.Garbage()
-	dirty := garbage >= garbageLeast && garbage >= v.StoredBytes/garbageShare
+	dirty := garbage >= pl.p.limits.GarbageLeast && garbage >= v.StoredBytes/garbageShare
 	switch left, cleaned := pl.p.cleaning.left[v.ID]; {
 	case !dirty && !v.Flattening:
 		delete(pl.p.cleaning.left, v.ID)

@@ -36,7 +36,7 @@ func (pl *plan) flattens(page []state.Volume) {
 		}
 		pl.p.cleaning.weighed[v.ID] = now
 		copied := uint64((v.Root.Live-min(v.Root.Live, v.Root.Own))*layout.BlockSize) / uint64(v.Geometry.K) * uint64(v.Geometry.Shards())
-		if held := pl.view.Holds(&f); held >= copied+max(copied/flattenShare, garbageLeast) {
+		if held := pl.view.Holds(&f); held >= copied+max(copied/flattenShare, pl.p.limits.GarbageLeast) {
 			pl.add(Flatten{Volume: v.ID})
 		}
 	}

@@ -22,7 +22,8 @@ type Limits struct {
 	Digests   int // tags whose digest is computed at once
 	Cleans    int // volumes that janitors clean at once
 
-	CleanAfter time.Duration // how long a volume that holds garbage must lack a writer before a janitor cleans it
+	CleanAfter   time.Duration // how long a volume that holds garbage must lack a writer before a janitor cleans it
+	GarbageLeast uint64        // bytes of garbage for which no janitor is sent
 }
 
 // most is how many tasks of a kind may be handed out and not done.
@@ -56,5 +57,6 @@ func DefaultLimits() Limits {
 		Digests:      4,
 		Cleans:       4,
 		CleanAfter:   10 * time.Second,
+		GarbageLeast: 8 << 20,
 	}
 }

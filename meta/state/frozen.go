@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"strake/internal/layout"
+	"strake/internal/planted"
 )
 
 // SnapshotKind tells why a snapshot exists. Numbers are frozen.
@@ -145,7 +146,11 @@ func (t *tables) neededBy(s *Segment) *Frozen {
 		}
 		return nil
 	}
-	f, _ := t.frozen.Get(from(t.shelf.bySeq, s.Volume, uint64(s.Seal.First)))
+	first := s.Seal.First
+	if planted.Is(planted.FreedWhileReachable) {
+		first = s.Seal.Last
+	}
+	f, _ := t.frozen.Get(from(t.shelf.bySeq, s.Volume, uint64(first)))
 	if f != nil && (s.Retired == 0 || uint64(f.Root.Covers) < s.Retired) {
 		return f
 	}

@@ -6,6 +6,7 @@ import (
 
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/internal/planted"
 )
 
 func (c CreateSnapshots) check() error {
@@ -192,7 +193,7 @@ func (t *tables) removeFrozen(f *Frozen, r *Result) {
 
 // dropUnused ends a removed snapshot that nothing stands on.
 func (t *tables) dropUnused(f *Frozen, r *Result) {
-	if !f.Removed || t.branches.owns(uint64(f.ID)) || t.pinned.owns(uint64(f.ID)) {
+	if !f.Removed || t.branches.owns(uint64(f.ID)) || t.pinned.owns(uint64(f.ID)) && !planted.Is(planted.PinForgotten) {
 		return
 	}
 	t.frozen.Delete(f.ID)

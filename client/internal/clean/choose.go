@@ -41,18 +41,19 @@ func Garbage(list []Segment, g layout.Geometry) (garbage, needed int64) {
 }
 
 // Goal says how much garbage a volume may have, in thousandths of what it needs:
-// above Start it is cleaned, down to Stop.
-type Goal struct{ Start, Stop int64 }
+// above Start it is cleaned, down to Stop. Least, in bytes on all shards, is left
+// alone.
+type Goal struct{ Start, Stop, Least int64 }
 
 // Goals.
 var (
-	Busy = Goal{1000, 800} // while it is written
-	Idle = Goal{100, 50}   // else, and always where space is short
+	Busy = Goal{1000, 800, MinGarbage} // while it is written
+	Idle = Goal{100, 50, MinGarbage}   // else, and always where space is short
 )
 
 // Excess is how much garbage is to be collected; 0: none.
 func (o Goal) Excess(garbage, needed int64) int64 {
-	if garbage <= max(needed/1000*o.Start, MinGarbage) {
+	if garbage <= max(needed/1000*o.Start, o.Least) {
 		return 0
 	}
 	return garbage - needed/1000*o.Stop
@@ -98,9 +99,9 @@ type Pages struct {
 }
 
 // Vacate gives the map segments to move all pages out of, the emptiest first: as
-// long as more than half of what map segments store is garbage, or there are more
-// than most of them.
-func Vacate(list []Pages, g layout.Geometry, most int) (out []layout.SegmentID) {
+// long as more than half of what map segments store is garbage, and more than least
+// bytes, or there are more than most of them.
+func Vacate(list []Pages, g layout.Geometry, most int, least int64) (out []layout.SegmentID) {
 	var garbage, stored int64
 	gain := func(p *Pages) int64 { return max(0, p.Stored-Needs(p.Live, g)) }
 	for i := range list {
@@ -113,7 +114,7 @@ func Vacate(list []Pages, g layout.Geometry, most int) (out []layout.SegmentID) 
 	for i := range list {
 		p := &list[i]
 		many := len(list)-len(out) > most
-		if !many && (garbage <= max(MinGarbage, stored/2) || gain(p) < p.Stored/4) {
+		if !many && (garbage <= max(least, stored/2) || gain(p) < p.Stored/4) {
 			break
 		}
 		out = append(out, p.ID)

@@ -121,13 +121,13 @@ func TestMapSegmentsAreVacatedWhileHalfOfThemIsGarbage(t *testing.T) {
 	const blocks = 8000
 	one := func(id layout.SegmentID, live layout.BlockCount) Pages { return Pages{id, live, Needs(blocks, wide)} }
 	list := []Pages{one(1, blocks), one(2, 100), one(3, 3000), one(4, 0)}
-	if got := Vacate(list, wide, 100); len(got) != 2 || got[0] != 4 || got[1] != 2 {
+	if got := Vacate(list, wide, 100, MinGarbage); len(got) != 2 || got[0] != 4 || got[1] != 2 {
 		t.Errorf("vacates %v, want 4 and 2", got)
 	}
-	if got := Vacate(list[:1], wide, 100); len(got) != 0 {
+	if got := Vacate(list[:1], wide, 100, MinGarbage); len(got) != 0 {
 		t.Errorf("vacates %v", got)
 	}
-	if got := Vacate(list, wide, 1); len(got) != 3 {
+	if got := Vacate(list, wide, 1, MinGarbage); len(got) != 3 {
 		t.Errorf("vacates %v where one segment is allowed", got)
 	}
 }
