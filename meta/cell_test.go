@@ -112,11 +112,28 @@ func TestAFollowerPointsToTheLeader(t *testing.T) {
 	}
 }
 
+func TestACellIsFormedByOneThreeOrFiveServers(t *testing.T) {
+	bound := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+	list := []string{"a:1", "b:1", "c:1", "d:1", "e:1", "f:1", "g:1"}
+	for n := range len(list) + 1 {
+		_, err := Config{Advertise: "a:1", Peers: list[:n]}.check(bound)
+		if good := n == 0 || n == 1 || n == 3 || n == 5; good != (err == nil) {
+			t.Errorf("%d peers: %v", n, err)
+		}
+		if err != nil && (errs.KindOf(err) != errs.InvalidArgument || errs.HintOf(err) == "") {
+			t.Errorf("%d peers: %v, which does not say what to do", n, err)
+		}
+	}
+	if _, err := (Config{Advertise: "a:1", Directory: "etcd://e/c", Bootstrap: 2}).check(bound); errs.KindOf(err) != errs.InvalidArgument {
+		t.Errorf("two servers that etcd lists: %v", err)
+	}
+}
+
 func TestServersWithDifferentPeersFormNoCell(t *testing.T) {
-	a := addresses(t, 3)
-	one := newNode(t, a[0], a[0], a[1]).start()
-	newNode(t, a[1], a...).start()
-	newNode(t, a[2], a...).start()
+	a := addresses(t, 4)
+	one := newNode(t, a[0], a[0], a[1], a[3]).start()
+	newNode(t, a[1], a[:3]...).start()
+	newNode(t, a[2], a[:3]...).start()
 	eventually(t, "the difference is named", func() bool { return strings.Contains(one.waiting(), "other peers") })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

@@ -15,8 +15,9 @@ import (
 	"strake/meta/server"
 )
 
-// maxPeers bounds the servers that form a cell.
-const maxPeers = 9
+// formable tells whether so many servers may form a cell: of an even number as many
+// may be lost as of one less, and of more than five each adds a write and little else.
+func formable(n int) bool { return n == 1 || n == 3 || n == 5 }
 
 // Config says how a metadata server runs.
 type Config struct {
@@ -67,8 +68,8 @@ func (c Config) check(bound net.Addr) (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Directory != "" && len(c.Peers) == 0 && (c.Bootstrap < 1 || c.Bootstrap > maxPeers) {
-		return c, errs.New(errs.InvalidArgument, "start", "%d servers form the cell, want 1 to %d", c.Bootstrap, maxPeers).
+	if c.Directory != "" && len(c.Peers) == 0 && !formable(c.Bootstrap) {
+		return c, errs.New(errs.InvalidArgument, "start", "%d servers form the cell, want 1, 3 or 5", c.Bootstrap).
 			WithHint("give --bootstrap 3, or the servers themselves with --peers")
 	}
 	if c.Directory == "" && len(c.Peers) == 0 {
@@ -76,11 +77,12 @@ func (c Config) check(bound net.Addr) (Config, error) {
 	}
 	c.Peers = slices.Clone(c.Peers)
 	slices.Sort(c.Peers)
-	if len(c.Peers) > maxPeers {
-		return c, errs.New(errs.InvalidArgument, "start", "%d peers, at most %d are allowed", len(c.Peers), maxPeers)
-	}
 	if len(slices.Compact(slices.Clone(c.Peers))) != len(c.Peers) {
-		return c, errs.New(errs.InvalidArgument, "start", "a peer stands twice in the list")
+		return c, errs.New(errs.InvalidArgument, "start", "a peer stands twice in the list").WithHint("name each server once in --peers")
+	}
+	if n := len(c.Peers); n > 0 && !formable(n) {
+		return c, errs.New(errs.InvalidArgument, "start", "%d peers, want 1, 3 or 5", n).
+			WithHint("leave servers out of --peers, and add them later: strake meta add ADDRESS")
 	}
 	for _, a := range append([]string{c.Advertise}, c.Peers...) {
 		host, port, err := net.SplitHostPort(a)
