@@ -234,7 +234,7 @@ func (a *readAhead) covers(r layout.Range) (*aheadChunk, layout.BlockCount) {
 
 // part gives n blocks of a piece from block i on.
 func (p readPiece) part(i, n layout.BlockCount) readPiece {
-	return readPiece{part(p.Extent, i, n), p.at + int(i.Bytes())}
+	return readPiece{p.Extent.Part(i, n), p.at + int(i.Bytes())}
 }
 
 // take copies what a chunk has of a part, leaves to the read what it has not, or has

@@ -278,7 +278,7 @@ func (c *cleaner) round(ctx context.Context, r round) (moved int64, err error) {
 }
 
 // relocate moves blocks, batch by batch, while the one before is on its way.
-func (c *cleaner) relocate(ctx context.Context, list []liveExtent, rate int64) (moved int64, err error) {
+func (c *cleaner) relocate(ctx context.Context, list []clean.Live, rate int64) (moved int64, err error) {
 	most := layout.BlockCount(c.v.geometry.K) * layout.MaxUnit / layout.BlockSize
 	var under []*Completion
 	await := func(left int) {
@@ -291,7 +291,7 @@ func (c *cleaner) relocate(ctx context.Context, list []liveExtent, rate int64) (
 	}
 	for len(list) > 0 && err == nil {
 		var b relocation
-		b, list = nextRelocation(list, most)
+		b.list, b.blocks, list = clean.Batch(list, most)
 		if err = c.pace.take(ctx, b.blocks.Bytes(), rate); err != nil {
 			break
 		}

@@ -106,7 +106,7 @@ func (d *differ) flush() error {
 func apart(a, b []extent.Extent) (x, y []extent.Extent) {
 	for len(a) > 0 && len(b) > 0 {
 		n := min(a[0].Count, b[0].Count)
-		p, q := part(a[0], 0, n), part(b[0], 0, n)
+		p, q := a[0].Part(0, n), b[0].Part(0, n)
 		if p.Zero != q.Zero || p.Place != q.Place {
 			x, y = append(x, p), append(y, q)
 		}
@@ -120,7 +120,7 @@ func rest(list []extent.Extent, n layout.BlockCount) []extent.Extent {
 	if n == list[0].Count {
 		return list[1:]
 	}
-	list[0] = part(list[0], n, list[0].Count-n)
+	list[0] = list[0].Part(n, list[0].Count-n)
 	return list
 }
 

@@ -69,7 +69,7 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 		around, err = f.run(ctx, pieces, false)
 	}
 	watch.remove(f)
-	if f.nowhere && errs.KindOf(err) == errs.Unavailable {
+	if f.nowhere && v.w == nil && v.frozen == nil && errs.KindOf(err) == errs.Unavailable {
 		err = outdated{err}
 	}
 	f.reset()
@@ -79,14 +79,17 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 }
 
 // outdated is the failure of a read whose shards are not where the metadata service
-// says, which goes on saying so for a moment after a segment was freed. A map that is
-// looked up again may not name them.
+// says, which goes on saying so for a moment after a segment was freed. The map of a
+// reader that follows a volume, looked up again, may not name them.
 type outdated struct{ error }
 
 func (o outdated) Unwrap() error { return o.error }
 
 // freed tells whether a read failed because its segment was freed, or may have been.
 func freed(err error) bool {
+	if err == nil { // before anything is allocated
+		return false
+	}
 	return errs.KindOf(err) == errs.NotFound || errors.As(err, &outdated{})
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"strake/client/internal/clean"
 	"strake/client/internal/extent"
 	"strake/client/internal/write"
 	"strake/internal/errs"
@@ -61,14 +62,15 @@ type mapper struct {
 	aborted error         // Aborted came
 	over    error         // the map writer has ended or released
 
-	retiring retiring // of who holds one
-	counts   counts   // the same
-	flat     bool     // the map names nothing of the volume's ancestors any more
+	retiring *clean.Retiring // of who holds one; guarded by the volume's mutex
+	listed   bool            // what the volume had when it was opened is in retiring; of who holds one
+	counts   counts          // the same
+	flat     bool            // the map names nothing of the volume's ancestors any more
 }
 
 func newMapper(v *Volume, w *writer, r *pb.OpenVolumeReply) *mapper {
 	m := &mapper{v: v, w: w, one: make(chan struct{}, 1), kick: make(chan struct{}, 1), number: r.GetRoot().GetNumber(),
-		pages: map[write.WriteID]extent.PageWrite{}, retiring: newRetiring(r.Segments)}
+		pages: map[write.WriteID]extent.PageWrite{}, retiring: clean.NewRetiring(sealedData(r.Segments)...)}
 	m.counts.branch = r.GetVolume().GetOrigin() != 0
 	m.changed = sync.NewCond(&v.mu)
 	m.done.Go(m.run)
@@ -324,8 +326,8 @@ func (m *mapper) record(ctx context.Context, c *extent.Checkpoint) error {
 	for _, s := range m.lists {
 		request.MapLists = append(request.MapLists, sealToPB(s))
 	}
-	request.Retired = ids(m.retiring.wish(c.Retired()))
-	request.RetiredMap = ids(c.RetiredMap()[:min(len(c.RetiredMap()), maxRetired)])
+	request.Retired = ids(m.retiring.Wish(c.Retired()))
+	request.RetiredMap = ids(c.RetiredMap()[:min(len(c.RetiredMap()), clean.MaxRetired)])
 	m.v.mu.Unlock()
 	var reply *pb.RecordRootReply
 	err := m.v.cell.meta.Do(ctx, func(ctx context.Context, meta pb.MetaClient) (err error) {
@@ -338,7 +340,7 @@ func (m *mapper) record(ctx context.Context, c *extent.Checkpoint) error {
 		m.v.tree.Committed(c)
 		gone := segmentIDs(reply.Retired)
 		m.v.tree.Forget(gone...)
-		m.retiring.told(gone)
+		m.retiring.Told(gone)
 	}
 	m.w.maps.Recorded(m.w.now(), err)
 	jobs := m.w.take(nil)

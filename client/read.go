@@ -248,7 +248,7 @@ func (v *Volume) place(r *readPlan, whole layout.Range) {
 		for i := layout.BlockCount(0); i < e.Count; {
 			n, covered := r.run(e.Start+layout.BlockNumber(i)-whole.Start, e.Count-i)
 			if !covered {
-				v.placeExtent(r, whole, part(e, i, n))
+				v.placeExtent(r, whole, e.Part(i, n))
 			}
 			i += n
 		}
@@ -265,16 +265,6 @@ func (r *readPlan) run(from layout.BlockNumber, most layout.BlockCount) (n layou
 	for n = 1; n < most && list[n] == covered; n++ {
 	}
 	return n, covered
-}
-
-// part gives n blocks of an extent from block i on.
-func part(e extent.Extent, i, n layout.BlockCount) extent.Extent {
-	e.Start += layout.BlockNumber(i)
-	e.Count = n
-	if !e.Zero {
-		e.Place.Index += uint32(i)
-	}
-	return e
 }
 
 // placePending takes what pending writes hold, the newest first.

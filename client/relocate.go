@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"strake/client/internal/clean"
 	"strake/client/internal/extent"
 	"strake/client/internal/write"
 	"strake/internal/errs"
@@ -15,9 +16,6 @@ import (
 )
 
 const (
-	// relocateRanges bounds the ranges of one relocation: a header names them all,
-	// on every participant.
-	relocateRanges = 1024
 	// currentStep is how many extents are looked up under the mutex at once.
 	currentStep = 256
 	// pageTries bounds how often the pages for one step are loaded: between loading
@@ -25,27 +23,19 @@ const (
 	pageTries = 16
 )
 
-// liveExtent is a run of live blocks that is to be relocated, with their checksums
-// as the sealed header has them. These go with the blocks: bytes that don't match
-// them are never written.
-type liveExtent struct {
-	extent.Extent
-	sums []uint32
-}
-
 // liveIn lists what is live in segments, in block order, or with inTurn one segment
 // after the other: from the stripe headers it has what was written there, from the
 // map what still is.
-func (v *Volume) liveIn(ctx context.Context, segments []layout.SegmentID, inTurn bool) ([]liveExtent, error) {
-	var all []liveExtent
+func (v *Volume) liveIn(ctx context.Context, segments []layout.SegmentID, inTurn bool) ([]clean.Live, error) {
+	var all []clean.Live
 	for _, id := range segments {
 		headers, err := v.cell.stripesOf(ctx, id)
 		if err != nil {
 			return nil, errs.Wrap(err, "read the stripe headers of segment %d", id)
 		}
-		var written []liveExtent
+		var written []clean.Live
 		for _, h := range headers {
-			written = appendWritten(written, h)
+			written = clean.AppendWritten(written, h)
 		}
 		sortByBlock(written)
 		for len(written) > 0 {
@@ -62,30 +52,12 @@ func (v *Volume) liveIn(ctx context.Context, segments []layout.SegmentID, inTurn
 	return all, nil
 }
 
-func sortByBlock(list []liveExtent) {
-	slices.SortFunc(list, func(a, b liveExtent) int { return cmp.Compare(a.Start, b.Start) })
-}
-
-// appendWritten appends what a stripe wrote.
-func appendWritten(list []liveExtent, h *stripe.Header) []liveExtent {
-	index := uint32(0)
-	for _, r := range h.Ranges {
-		if r.Kind != stripe.Write {
-			continue
-		}
-		e := liveExtent{Extent: extent.Extent{Range: layout.Range{Start: r.Start, Count: layout.BlockCount(r.Count)},
-			Place: extent.Place{Segment: h.Segment, Offset: h.Offset, Shape: h.Shape, Index: index}}}
-		for i := range r.Count {
-			shard, block := h.Shape.Locate(layout.BlockCount(index + i))
-			e.sums = append(e.sums, h.UnitCRCs(shard)[block])
-		}
-		list, index = append(list, e), index+r.Count
-	}
-	return list
+func sortByBlock(list []clean.Live) {
+	slices.SortFunc(list, func(a, b clean.Live) int { return cmp.Compare(a.Start, b.Start) })
 }
 
 // appendLive appends the parts of extents that still lie where they were written.
-func (v *Volume) appendLive(ctx context.Context, list, written []liveExtent) ([]liveExtent, error) {
+func (v *Volume) appendLive(ctx context.Context, list, written []clean.Live) ([]clean.Live, error) {
 	for try := 0; ; try++ {
 		found, need := v.current(list, written)
 		if len(need) == 0 {
@@ -100,44 +72,20 @@ func (v *Volume) appendLive(ctx context.Context, list, written []liveExtent) ([]
 	}
 }
 
-func (v *Volume) current(list, written []liveExtent) (found []liveExtent, need []extent.PageRef) {
+func (v *Volume) current(list, written []clean.Live) (found []clean.Live, need []extent.PageRef) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var now []extent.Extent
-	for _, e := range written {
-		var missing []extent.PageRef
-		now, missing = v.tree.Current(e.Extent, now[:0])
-		need = append(need, missing...)
-		for _, part := range now {
-			list = append(list, liveExtent{part, e.sums[part.Start-e.Start:][:part.Count]})
-		}
-	}
-	if len(need) == 0 {
+	if found, need = clean.AppendCurrent(v.tree, list, written); len(need) == 0 {
 		v.evict()
 	}
-	return list, need
+	return found, need
 }
 
 // relocation is a batch of live blocks and their bytes.
 type relocation struct {
-	list   []liveExtent
+	list   []clean.Live
 	blocks layout.BlockCount
 	buf    *buffer
-}
-
-// nextRelocation takes a batch of at most `most` blocks off the front of a list.
-func nextRelocation(list []liveExtent, most layout.BlockCount) (b relocation, rest []liveExtent) {
-	for len(list) > 0 && b.blocks < most && len(b.list) < relocateRanges {
-		e := list[0]
-		n := min(e.Count, most-b.blocks)
-		b.list, b.blocks = append(b.list, liveExtent{part(e.Extent, 0, n), e.sums[:n]}), b.blocks+n
-		if n == e.Count {
-			list = list[1:]
-			continue
-		}
-		list[0] = liveExtent{part(e.Extent, n, e.Count-n), e.sums[n:]}
-	}
-	return b, list
 }
 
 // fill reads the batch's bytes as background work, and compares them with their
@@ -151,14 +99,8 @@ func (b *relocation) fill(ctx context.Context, v *Volume) error {
 		at += int(e.Count.Bytes())
 	}
 	err := v.fetchAs(ctx, layout.ClassBackground, vec{data}, pieces)
-	at = 0
-	for _, e := range b.list {
-		for i, want := range e.sums {
-			if got := stripe.BlockCRC(data[at:][:layout.BlockSize]); err == nil && got != want {
-				err = errs.New(errs.Corrupt, "", "block %d has checksum %08x, the sealed header says %08x", int(e.Start)+i, got, want)
-			}
-			at += layout.BlockSize
-		}
+	if err == nil {
+		err = clean.Verify(b.list, data)
 	}
 	if err != nil {
 		b.buf.release()
@@ -246,7 +188,7 @@ func (w *writer) admitRelocation(b *relocation, done *Completion) (moved layout.
 			}
 			to += int(r.Count.Bytes())
 			ranges = append(ranges, stripe.Range{Start: r.Start, Count: uint32(r.Count), Kind: stripe.Write})
-			p.sums = append(p.sums, e.sums[r.Start-e.Start:][:r.Count]...)
+			p.sums = append(p.sums, e.Sums[r.Start-e.Start:][:r.Count]...)
 			moved += r.Count
 		}
 		from += int(e.Count.Bytes())
@@ -279,21 +221,8 @@ func (w *writer) stillLive(e extent.Extent) (live []layout.Range, need []extent.
 	for _, n := range now {
 		live = append(live, n.Range)
 	}
-	w.v.overlay.each(e.Range, func(_ *payload, pending layout.Range) { live = without(live, pending) })
+	w.v.overlay.each(e.Range, func(_ *payload, pending layout.Range) { live = clean.Without(live, pending) })
 	return live, nil
-}
-
-// without takes a range out of ranges.
-func without(list []layout.Range, out layout.Range) (left []layout.Range) {
-	for _, r := range list {
-		if before := min(r.End(), out.Start); before > r.Start {
-			left = append(left, layout.Range{Start: r.Start, Count: layout.BlockCount(before - r.Start)})
-		}
-		if after := max(r.Start, out.End()); after < r.End() {
-			left = append(left, layout.Range{Start: after, Count: layout.BlockCount(r.End() - after)})
-		}
-	}
-	return left
 }
 
 // relocatedCut notes that a relocation stripe was cut. It stands in no overlay: what

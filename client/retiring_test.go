@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"strake/client/internal/clean"
 	"strake/client/internal/extent"
 	"strake/client/internal/write"
 	"strake/internal/layout"
@@ -25,13 +26,17 @@ func TestASegmentThatStillTakesStripesIsNotRetiredAsEmpty(t *testing.T) {
 			w.core.Granted(0, a.Allocation.Request, []write.Segment{grant(used), grant(spare)}, nil)
 		}
 	}
-	m := &mapper{v: v, w: w, retiring: retiring{waiting: map[layout.SegmentID]bool{spare: true, used: true, sealed: true}}}
-	if m.findEmpty(); !slices.Equal(m.retiring.empty, []layout.SegmentID{sealed}) {
-		t.Errorf("would retire %v", m.retiring.empty)
+	r := clean.NewRetiring(spare, used, sealed)
+	would := func() []layout.SegmentID {
+		r.Look(v.tree, w.core.Appendable)
+		return r.Wish(nil)
+	}
+	if got := would(); !slices.Equal(got, []layout.SegmentID{sealed}) {
+		t.Errorf("would retire %v", got)
 	}
 	w.core.ServerDown(0, 1) // the one in use is left for good
-	if m.findEmpty(); !slices.Equal(m.retiring.empty, []layout.SegmentID{sealed, used}) {
-		t.Errorf("would retire %v", m.retiring.empty)
+	if got := would(); !slices.Equal(got, []layout.SegmentID{sealed, used}) {
+		t.Errorf("would retire %v", got)
 	}
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"context"
-	"flag"
 	"net"
 	"slices"
 	"sync"
@@ -20,25 +19,20 @@ import (
 	"strake/proto/stripe"
 )
 
-var slowReads = flag.Duration("slowreads", 0, "run a server with the whole store on an emulated device for so long beside each load, and tell what the slowest reads waited for")
-
-// TestWhatSlowReadsWaitFor is for people who look for the causes of a tail: it
+// BenchmarkWhatSlowReadsWaitFor is for people who look for the causes of a tail: it
 // shows, in real time, each call at the device that was under way during the slowest
-// of 4 KiB reads. It judges nothing, as its times are the machine's too.
-func TestWhatSlowReadsWaitFor(t *testing.T) {
-	if *slowReads == 0 {
-		t.Skip("wants -slowreads")
-	}
+// of 4 KiB reads beside a load. One operation is a second of it.
+func BenchmarkWhatSlowReadsWaitFor(b *testing.B) {
 	for name, load := range map[string]func(*rig){"none": func(*rig) {}, "training-reads": (*rig).trainingReads, "checkpoint-writes": (*rig).checkpointWrites, "random-writes": (*rig).randomWrites} {
 		for _, fifo := range []bool{false, true} {
 			scheduler := "qos"
 			if fifo {
 				scheduler = "fifo"
 			}
-			t.Run(name+"/"+scheduler, func(t *testing.T) {
-				g := newRig(t, fifo)
+			b.Run(name+"/"+scheduler, func(b *testing.B) {
+				g := newRig(b, fifo)
 				defer g.close()
-				g.tell(*slowReads, load)
+				g.tell(b, time.Duration(b.N)*time.Second, load)
 			})
 		}
 	}
@@ -101,7 +95,7 @@ func (g *rig) close() {
 }
 
 // tell runs the victim beside a load and says what its slowest reads waited for.
-func (g *rig) tell(window time.Duration, load func(*rig)) {
+func (g *rig) tell(b *testing.B, window time.Duration, load func(*rig)) {
 	g.victim()
 	time.Sleep(time.Second)
 	load(g)
@@ -115,12 +109,17 @@ func (g *rig) tell(window time.Duration, load func(*rig)) {
 	g.mu.Unlock()
 	slices.SortFunc(list, func(a, b slowRead) int { return int(b.took - a.took) })
 	s, n := g.srv.Stats()[0].Stats, len(list)
-	g.t.Logf("%d reads: p50 %v, p99 %v, slowest %v; the load moved %.1f MiB/s; width %d, quanta %v, cost %+v after %d lessons",
+	if n == 0 {
+		b.Fatal("no read was answered")
+	}
+	b.ReportMetric(float64(list[n/2].took.Microseconds()), "p50-us")
+	b.ReportMetric(float64(list[n/100].took.Microseconds()), "p99-us")
+	b.Logf("%d reads: p50 %v, p99 %v, slowest %v; the load moved %.1f MiB/s; width %d, quanta %v, cost %+v after %d lessons",
 		n, list[n/2].took, list[n/100].took, list[0].took, rate, s.Width, s.Quantum, s.Cost, s.Lessons)
 	for _, r := range list[:min(n, 5)] {
-		g.t.Logf("took %v, of which %v in the queue and %v at the device", r.took, r.queue, r.service)
+		b.Logf("took %v, of which %v in the queue and %v at the device", r.took, r.queue, r.service)
 		for _, c := range g.device.during(r.due, r.due.Add(r.took)) {
-			g.t.Logf("    %10v to %10v  %s of %d bytes, %s", c.from.Sub(r.due), c.to.Sub(r.due), c.what, c.bytes, c.path)
+			b.Logf("    %10v to %10v  %s of %d bytes, %s", c.from.Sub(r.due), c.to.Sub(r.due), c.what, c.bytes, c.path)
 		}
 	}
 }

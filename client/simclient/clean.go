@@ -14,9 +14,7 @@ const (
 	vainRounds = 2
 	// cleanRate is how many bytes a second a cleaner moves.
 	cleanRate = 32 << 20
-	// relocateRanges bounds the ranges of one relocation.
-	relocateRanges = 1024
-	pageTries      = 16
+	pageTries = 16
 	// coldWait bounds the wait for a place: the cell may give narrower segments by
 	// now, in which a batch has no room.
 	coldWait = 2 * time.Second
@@ -207,12 +205,12 @@ func (c *cleaner) flatten(f *Fiber, all *census) error {
 }
 
 // relocate moves blocks, batch by batch, while the one before is on its way.
-func (c *cleaner) relocate(f *Fiber, list []liveExtent) (moved int64, err error) {
+func (c *cleaner) relocate(f *Fiber, list []clean.Live) (moved int64, err error) {
 	under, failed := 0, error(nil)
 	var fewer cond
 	for len(list) > 0 && err == nil && failed == nil {
 		var b relocation
-		b, list = nextRelocation(list, layout.BlockCount(c.geometry.K)*c.w.c.opts.Clean.Rows)
+		b.list, b.blocks, list = clean.Batch(list, layout.BlockCount(c.geometry.K)*c.w.c.opts.Clean.Rows)
 		if !c.w.c.sleep(f, time.Duration(b.blocks.Bytes())*time.Second/cleanRate) {
 			return moved, errKilled
 		}

@@ -3,6 +3,7 @@ package simclient
 import (
 	"time"
 
+	"strake/client/internal/clean"
 	"strake/client/internal/extent"
 	"strake/client/internal/write"
 	"strake/internal/errs"
@@ -38,7 +39,8 @@ type mapper struct {
 	aborted error
 	over    error // the map writer has ended or released
 
-	retiring retiring
+	retiring *clean.Retiring
+	listed   bool                      // what the volume had when it was opened is in retiring
 	branch   bool                      // the volume has ancestors
 	foreign  map[layout.SegmentID]bool // their segments; nil: not known yet
 	flat     bool                      // the map names nothing of theirs any more
@@ -208,7 +210,7 @@ func (m *mapper) gather(s *write.Stripe) (parts [][]byte) {
 func (m *mapper) record(f *Fiber, c *extent.Checkpoint) error {
 	r, err := metaCall[*Recorded](m.w.c, f, forever, attemptTimeout, &RecordRoot{Command: m.w.c.command(), Volume: m.v.ID, Epoch: m.w.epoch,
 		Root:  Root{Number: m.number + 1, Covers: c.Covers(), Page: c.Root(), Live: m.live, Own: m.own, Pages: m.rooted},
-		Lists: m.lists, Retired: m.retiring.wish(c.Retired()), RetiredMap: c.RetiredMap()[:min(len(c.RetiredMap()), maxRetired)], Flat: m.flat})
+		Lists: m.lists, Retired: m.retiring.Wish(c.Retired()), RetiredMap: c.RetiredMap()[:min(len(c.RetiredMap()), clean.MaxRetired)], Flat: m.flat})
 	if f.dead {
 		return errKilled
 	}
@@ -216,7 +218,7 @@ func (m *mapper) record(f *Fiber, c *extent.Checkpoint) error {
 		m.number++
 		m.v.tree.Committed(c)
 		m.v.tree.Forget(r.Retired...)
-		m.retiring.told(r.Retired)
+		m.retiring.Told(r.Retired)
 	}
 	m.w.input(func(now time.Duration) { m.w.maps.Recorded(now, err) })
 	return err

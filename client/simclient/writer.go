@@ -3,6 +3,7 @@ package simclient
 import (
 	"time"
 
+	"strake/client/internal/clean"
 	"strake/client/internal/write"
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -63,7 +64,7 @@ func newWriter(v *Volume, g *Granted, lastSeq layout.Seq) *writer {
 	w.maps = write.NewMap(cfg)
 	w.stripes.places = map[placeKey]*write.Stripe{}
 	w.mapper = &mapper{v: v, w: w, number: g.Open.Root.Number, pages: map[write.WriteID]page{},
-		retiring: newRetiring(g.Open.Segments), branch: g.Open.Volume.Branch}
+		retiring: clean.NewRetiring(sealedData(g.Open.Segments)...), branch: g.Open.Volume.Branch}
 	w.clean = &cleaner{v: v, w: w, catalog: catalog{}, geometry: v.geometry}
 	return w
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // stopTimeout bounds how long a process may take to end after SIGTERM.
@@ -152,8 +154,26 @@ func (p *Process) waitFor(within time.Duration) error {
 	}
 }
 
-// Pause stops the process from running (SIGSTOP); Resume lets it go on.
-func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+// Pause stops the process from running (SIGSTOP), and waits until all its threads
+// stand still: on a busy machine some run on for a while. Resume lets it go on.
+func (p *Process) Pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	pid := p.cmd.Process.Pid
+	p.mu.Unlock()
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		switch err {
+		case unix.EINTR:
+		case unix.ECHILD: // it ended instead
+			return nil
+		default:
+			return err
+		}
+	}
+}
 
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }

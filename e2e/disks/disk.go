@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"io"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -12,10 +13,10 @@ import (
 // Disk is one disk and what ails it.
 type Disk struct {
 	mu       sync.Mutex
-	mem      *vfs.Mem   // guarded by mu
-	fault    *vfs.Fault // guarded by mu; over mem
-	serving  *session   // guarded by mu; of the process that opened the disk last
-	released chan struct{}
+	mem      *vfs.Mem      // guarded by mu
+	fault    *vfs.Fault    // guarded by mu; over mem
+	serving  *session      // guarded by mu; of the process that opened the disk last
+	released chan struct{} // guarded by mu; calls hang until it is closed; nil: none does
 }
 
 func newDisk(mem *vfs.Mem) *Disk {
@@ -43,7 +44,7 @@ func (d *Disk) Mem() *vfs.Mem {
 
 // ReadOnly makes every call that would change the disk fail with EROFS.
 func (d *Disk) ReadOnly() {
-	d.hook(func(op vfs.Op) error {
+	d.hook(nil, func(op vfs.Op) error {
 		if op.Kind.Mutates() {
 			return syscall.EROFS
 		}
@@ -53,12 +54,8 @@ func (d *Disk) ReadOnly() {
 
 // Hang makes every call wait until Heal or Cut.
 func (d *Disk) Hang() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.release()
 	until := make(chan struct{})
-	d.released = until
-	d.fault.Hook(func(vfs.Op) error {
+	d.hook(until, func(vfs.Op) error {
 		<-until
 		return nil
 	})
@@ -77,10 +74,12 @@ func (d *Disk) Heal() {
 	d.mem.Occupy(math.MaxInt64)
 }
 
-func (d *Disk) hook(f func(vfs.Op) error) {
+// hook has f called before each call; released is closed when that ends.
+func (d *Disk) hook(released chan struct{}, f func(vfs.Op) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.release()
+	d.released = released
 	d.fault.Hook(f)
 }
 
@@ -103,6 +102,6 @@ func (d *Disk) session(id uint64) *session {
 	if d.serving != nil {
 		d.serving.end()
 	}
-	d.serving = &session{id: id, fs: d.fault, files: map[uint64]vfs.File{}, locks: map[uint64]vfs.Lock{}}
+	d.serving = &session{id: id, fs: d.fault, open: map[uint64]io.Closer{}}
 	return d.serving
 }

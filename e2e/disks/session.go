@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"io"
 	"io/fs"
 	"sync"
 
@@ -13,10 +14,9 @@ type session struct {
 	fs vfs.FS
 
 	mu    sync.Mutex
-	ended bool                // guarded by mu
-	last  uint64              // guarded by mu: handle
-	files map[uint64]vfs.File // guarded by mu
-	locks map[uint64]vfs.Lock // guarded by mu
+	ended bool                 // guarded by mu
+	last  uint64               // guarded by mu: handle
+	open  map[uint64]io.Closer // guarded by mu: files and locks
 }
 
 // end closes all that the process had open.
@@ -24,11 +24,8 @@ func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	for _, f := range s.files {
-		_ = f.Close()
-	}
-	for _, l := range s.locks {
-		_ = l.Close()
+	for _, c := range s.open {
+		_ = c.Close()
 	}
 }
 
@@ -40,16 +37,16 @@ func (s *session) do(q *request) (*reply, bool) {
 	case q.Call == callClose:
 		err = s.close(q.Handle)
 	case q.Call <= callOpenRead:
-		err = s.open(q, a)
+		err = s.openFile(q, a)
 	case q.Call == callLock:
 		err = s.lock(q, a)
 	case q.Call < callRead:
 		err = s.onNames(q, a)
 	default:
 		s.mu.Lock()
-		f := s.files[q.Handle]
+		f, ok := s.open[q.Handle].(vfs.File)
 		s.mu.Unlock()
-		if err = fs.ErrClosed; f != nil {
+		if err = fs.ErrClosed; ok {
 			err = onFile(f, q, a)
 		}
 	}
@@ -59,20 +56,25 @@ func (s *session) do(q *request) (*reply, bool) {
 	return a, !s.ended
 }
 
-func (s *session) open(q *request, a *reply) error {
+func (s *session) openFile(q *request, a *reply) error {
 	open := map[call]func(string) (vfs.File, error){callCreate: s.fs.Create, callOpen: s.fs.Open, callOpenRead: s.fs.OpenRead}[q.Call]
 	f, err := open(q.Path)
 	if err != nil {
 		return err
 	}
 	a.Sector = f.Sector()
+	return s.keep(f, a)
+}
+
+// keep gives what was opened a handle, unless the session has ended meanwhile.
+func (s *session) keep(c io.Closer, a *reply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return f.Close()
+		return c.Close()
 	}
 	s.last++
-	a.Handle, s.files[s.last] = s.last, f
+	a.Handle, s.open[s.last] = s.last, c
 	return nil
 }
 
@@ -81,29 +83,18 @@ func (s *session) lock(q *request, a *reply) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return l.Close()
-	}
-	s.last++
-	a.Handle, s.locks[s.last] = s.last, l
-	return nil
+	return s.keep(l, a)
 }
 
 func (s *session) close(handle uint64) error {
 	s.mu.Lock()
-	f, l := s.files[handle], s.locks[handle]
-	delete(s.files, handle)
-	delete(s.locks, handle)
+	c, ok := s.open[handle]
+	delete(s.open, handle)
 	s.mu.Unlock()
-	switch {
-	case f != nil:
-		return f.Close()
-	case l != nil:
-		return l.Close()
+	if !ok {
+		return fs.ErrClosed
 	}
-	return fs.ErrClosed
+	return c.Close()
 }
 
 func (s *session) onNames(q *request, a *reply) (err error) {

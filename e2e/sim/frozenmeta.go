@@ -121,14 +121,8 @@ func (m *metaService) askWriter(f *simclient.Fiber, until time.Duration, item *s
 }
 
 func (m *metaService) answerBarrier(q *simclient.AnswerBarrier) (any, error) {
-	v, err := m.view().Resolve(state.VolumeRef{ID: q.Volume})
-	switch {
-	case err != nil:
+	if err := m.writes(q.Volume, q.Epoch, q.Session); err != nil {
 		return nil, err
-	case q.Epoch != v.Epoch:
-		return nil, errs.New(errs.StaleEpoch, "", "volume %d is written under epoch %d, not %d", v.ID, v.Epoch, q.Epoch)
-	case q.Session != v.Holder:
-		return nil, errs.New(errs.LeaseLost, "", "session %d does not hold volume %d", q.Session, v.ID)
 	}
 	if b, ok := m.barriers[q.Barrier]; ok && b.volume == q.Volume {
 		b.answered(q)

@@ -175,23 +175,31 @@ func (m *metaService) located(ids []layout.SegmentID) *simclient.Segments {
 	return out
 }
 
+// writes checks that a session writes a volume, under an epoch.
+func (m *metaService) writes(volume layout.VolumeID, epoch layout.Epoch, session layout.SessionID) error {
+	v, err := m.view().Resolve(state.VolumeRef{ID: volume})
+	switch {
+	case err != nil:
+		return err
+	case epoch != v.Epoch:
+		return errs.New(errs.StaleEpoch, "", "volume %d is written under epoch %d, not %d", v.ID, v.Epoch, epoch)
+	case session != v.Holder:
+		return errs.New(errs.LeaseLost, "", "session %d does not hold volume %d", session, v.ID)
+	}
+	return nil
+}
+
 // requestMove grants a move by time-out from the budget; one off a server that
 // is down costs nothing.
 func (m *metaService) requestMove(q *simclient.RequestMove) (any, error) {
-	v, err := m.view().Resolve(state.VolumeRef{ID: q.Volume})
-	switch {
-	case err != nil:
+	if err := m.writes(q.Volume, q.Epoch, q.Session); err != nil {
 		return nil, err
-	case q.Epoch != v.Epoch:
-		return nil, errs.New(errs.StaleEpoch, "", "volume %d is written under epoch %d, not %d", v.ID, v.Epoch, q.Epoch)
-	case q.Session != v.Holder:
-		return nil, errs.New(errs.LeaseLost, "", "session %d does not hold volume %d", q.Session, v.ID)
 	}
 	srv, _ := m.view().Server(q.Server)
 	if !srv.Up || !m.alive(srv.ID) {
 		return &simclient.Move{Granted: true}, nil
 	}
-	if retry := m.moves.take(m.s.now, v.ID, m.openSegments()); retry > 0 {
+	if retry := m.moves.take(m.s.now, q.Volume, m.openSegments()); retry > 0 {
 		return &simclient.Move{Retry: retry}, nil
 	}
 	return &simclient.Move{Granted: true}, nil

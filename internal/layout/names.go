@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,11 +41,9 @@ func TenantOf(name string) TenantID {
 	if name == "" || name == DefaultTenant {
 		return DefaultTenantID
 	}
-	h := uint32(2166136261)
-	for i := range len(name) {
-		h = (h ^ uint32(name[i])) * 16777619
-	}
-	return TenantID(h%(1<<32-2)) + DefaultTenantID + 1
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // it never fails
+	return TenantID(h.Sum32()%(1<<32-2)) + DefaultTenantID + 1
 }
 
 // ParseVolumeName parses `[tenant/]volume[@snapshot]`. The error says which

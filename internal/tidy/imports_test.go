@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"client/internal/extent":   {"internal/errs", "internal/layout", "proto/stripe"},
 	"client/internal/write":    {"internal/errs", "internal/layout", "proto/stripe", "proto/frame"},
 	"client/internal/read":     {"internal/errs", "internal/layout", "proto/stripe", "proto/frame", "client/internal/extent"},
-	"client/internal/clean":    {"internal/layout"},
+	"client/internal/clean":    {"internal/errs", "internal/layout", "proto/stripe", "client/internal/extent"},
 	"client/internal/recovery": {"internal/errs", "internal/layout", "proto/stripe"},
 	"client":                   {"internal/", "client/", "proto/"},
 	// The top.

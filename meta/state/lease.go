@@ -173,10 +173,16 @@ func (t *tables) abandonLease(v *Volume, session layout.SessionID, r *Result) er
 		r.Repeat = true
 		return nil
 	}
+	t.letGo(v, r)
+	return nil
+}
+
+// letGo takes a lease from its holder and leaves the epoch as it is.
+func (t *tables) letGo(v *Volume, r *Result) {
+	session := v.Holder
 	v.Holder = 0
 	t.putVolume(v)
 	r.emit(LeaseExpired{Volume: v.ID, Epoch: v.Epoch, Session: session, Unsealed: v.Unsealed})
-	return nil
 }
 
 // current gives a copy of a volume's record to a command of its writer, and

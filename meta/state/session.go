@@ -42,10 +42,7 @@ func (t *tables) endSession(id layout.SessionID, expired bool, r *Result) error 
 	var volumes []layout.VolumeID
 	t.held.ascend(uint64(id), 0, func(v uint64) bool { volumes = append(volumes, layout.VolumeID(v)); return true })
 	for _, volume := range volumes {
-		v := t.volume(volume)
-		v.Holder = 0
-		t.putVolume(v)
-		r.emit(LeaseExpired{Volume: v.ID, Epoch: v.Epoch, Session: id, Unsealed: v.Unsealed})
+		t.letGo(t.volume(volume), r)
 	}
 	t.dropSession(session, r)
 	r.emit(SessionEnded{Session: id, Expired: expired})

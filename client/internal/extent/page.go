@@ -31,10 +31,9 @@ import (
 // one; kind, level and first key must be what the parent says. A page names no
 // volume, since a clone shares its parent's pages.
 const (
-	pageMagic   = 0x4d584b53 // "SKXM"
-	pageVersion = 1
+	pageMagic = 0x4d584b53 // "SKXM"
 	// PageVersion is the version of the pages that this program writes.
-	PageVersion = pageVersion
+	PageVersion = 1
 	pageHeader  = 16
 )
 
@@ -49,7 +48,7 @@ const (
 
 func appendHeader(b []byte, kind Kind, level uint8, first uint64) []byte {
 	b = binary.LittleEndian.AppendUint32(b, pageMagic)
-	b = append(b, pageVersion, byte(kind), level, 0)
+	b = append(b, PageVersion, byte(kind), level, 0)
 	return binary.LittleEndian.AppendUint64(b, first)
 }
 
@@ -86,7 +85,7 @@ func openPage(ref PageRef, b []byte) ([]byte, error) {
 		return nil, bad("checksum differs")
 	case binary.LittleEndian.Uint32(b) != pageMagic || b[7] != 0:
 		return nil, bad("no page")
-	case b[4] != pageVersion:
+	case b[4] != PageVersion:
 		return nil, unknownVersion("read map page", b[4])
 	case Kind(b[5]) != ref.Kind || b[6] != ref.Level || binary.LittleEndian.Uint64(b[8:]) != ref.First:
 		return nil, bad("page of kind %d, level %d, first %d, want %d, %d, %d",

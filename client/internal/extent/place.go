@@ -21,6 +21,16 @@ type Extent struct {
 	Zero  bool  // reads as zeros: never written, discarded or zeroed
 }
 
+// Part gives n blocks of an extent from block i on.
+func (e Extent) Part(i, n layout.BlockCount) Extent {
+	e.Start += layout.BlockNumber(i)
+	e.Count = n
+	if !e.Zero {
+		e.Place.Index += uint32(i)
+	}
+	return e
+}
+
 // PageRef names one page of the map and where it lies: payload blocks
 // [Index, Index+Blocks) of the map stripe at Offset of Segment. It is a plain
 // value, comparable, and good as a map key. The shell fills Segment to Index

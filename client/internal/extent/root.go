@@ -25,17 +25,16 @@ import (
 //	52  8  zero
 //	60  4  CRC32C of all bytes before
 const (
-	rootMagic   = 0x52584b53 // "SKXR"
-	rootVersion = 1
+	rootMagic = 0x52584b53 // "SKXR"
 	// RootVersion is the version of the roots that this program writes.
-	RootVersion = rootVersion
+	RootVersion = 1
 	rootLen     = 64
 )
 
 func encodeRoot(covers layout.Seq, p PageRef) Root {
 	le := binary.LittleEndian
 	b := le.AppendUint32(make([]byte, 0, rootLen), rootMagic)
-	b = append(b, rootVersion, 0, 0, 0)
+	b = append(b, RootVersion, 0, 0, 0)
 	for _, v := range [...]uint64{uint64(covers), uint64(p.Segment), uint64(p.Offset)} {
 		b = le.AppendUint64(b, v)
 	}
@@ -52,7 +51,7 @@ func decodeRoot(b Root) (p PageRef, err error) {
 		return p, badRoot("%d bytes that are no root", len(b))
 	case crc32.Checksum(b[:rootLen-4], stripe.Castagnoli) != le.Uint32(b[rootLen-4:]):
 		return p, badRoot("checksum differs")
-	case b[4] != rootVersion:
+	case b[4] != RootVersion:
 		return p, unknownVersion("read map root", b[4])
 	case !allZero(b[5:8]) || !allZero(b[52:60]):
 		return p, badRoot("reserved bytes are set")
@@ -86,5 +85,5 @@ func badRoot(format string, args ...any) error {
 }
 
 func unknownVersion(op string, v byte) error {
-	return errs.New(errs.Version, op, "version %d, this program reads %d", v, pageVersion)
+	return errs.New(errs.Version, op, "version %d, this program reads %d", v, PageVersion)
 }
