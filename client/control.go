@@ -32,7 +32,7 @@ type lease struct {
 func (l lease) allocate(ctx context.Context, a *write.Allocation) ([]write.Segment, error) {
 	request := &pb.AllocateSegmentsRequest{
 		Command: newCommand(), Session: uint64(l.session), Volume: uint64(l.volume), Epoch: uint64(l.epoch),
-		Map: a.Map, Cleaning: a.Cold, Count: uint32(a.Count), ShardLength: uint64(a.MinLength), Urgent: a.Urgent,
+		Map: a.Map, Cleaning: a.Cold, Count: uint32(a.Count), Ahead: uint32(a.Ahead), ShardLength: uint64(a.MinLength), Urgent: a.Urgent,
 	}
 	for _, s := range a.Avoid {
 		request.AvoidServers = append(request.AvoidServers, uint64(s))

@@ -131,6 +131,48 @@ func TestAServerThatCantCreateIsLeftOut(t *testing.T) {
 	must(c, pb.MetaClient.AllocateSegments, w.request(1))
 }
 
+// TestWhatAFastWriterHoldsAheadLeavesOthersRoom: a writer of a small cell asks for
+// all the spares that it may have, again and again; it gets a part of what is free,
+// and what is needed is given whatever is held.
+func TestWhatAFastWriterHoldsAheadLeavesOthersRoom(t *testing.T) {
+	const device = 640 << 20
+	c := api(t, cell(t, 1)[0])
+	for i := range 3 {
+		f := newChunk(t, c, byte(i+1))
+		f.total = device
+		f.register()
+		f.beat()
+		t.Cleanup(f.silence)
+	}
+	fast, other := write(c, "fast", 2, 1), write(c, "other", 2, 1)
+	fast.keep()
+	other.keep()
+	var held uint64
+	for {
+		ahead := fast.request(32)
+		ahead.Ahead = 32
+		got, err := call(c, pb.MetaClient.AllocateSegments, ahead)
+		if errs.KindOf(err) == errs.NoSpace && errs.HintOf(err) != "" {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range got.Segments {
+			held += s.ShardLength * 3
+		}
+	}
+	if held == 0 || held > 3*device/4 {
+		t.Errorf("the fast writer holds %d MiB ahead of %d", held>>20, 3*device>>20)
+	}
+	must(c, pb.MetaClient.AllocateSegments, other.request(1))
+	both := fast.request(3)
+	both.Ahead = 2
+	if got := must(c, pb.MetaClient.AllocateSegments, both); len(got.Segments) != 1 {
+		t.Errorf("of one that is needed and two that aren't came %d", len(got.Segments))
+	}
+}
+
 func TestASilentServerIsMarkedDownAndWritersAreTold(t *testing.T) {
 	_, c, servers := chunks(t, 3)
 	w := write(c, "a", 2, 1)

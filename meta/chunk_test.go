@@ -22,6 +22,7 @@ type fakeChunk struct {
 	uuid    []byte
 	control string
 	c       *apiClient
+	total   uint64 // bytes of the device
 	life    uint64 // the device's incarnation as registered
 	stop    func() // its service, not its heartbeats
 
@@ -50,7 +51,7 @@ func newChunk(t *testing.T, c *apiClient, n byte) *fakeChunk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeChunk{control: l.Addr().String(), c: c, shards: map[[2]uint64]string{}, uuid: append(make([]byte, 15), n)}
+	f := &fakeChunk{control: l.Addr().String(), c: c, total: 1 << 40, shards: map[[2]uint64]string{}, uuid: append(make([]byte, 15), n)}
 	g := grpc.NewServer()
 	pb.RegisterChunkServer(g, f)
 	var wg sync.WaitGroup
@@ -70,13 +71,13 @@ func (f *fakeChunk) register() {
 func (f *fakeChunk) registration(life uint64) *pb.RegisterServerRequest {
 	return &pb.RegisterServerRequest{
 		Uuid: f.uuid, DataAddress: f.control, ControlAddress: f.control, Domain: "z/r/" + f.control,
-		Devices: []*pb.Device{{Uuid: append([]byte{1}, f.uuid[1:]...), TotalBytes: 1 << 40, Incarnation: life, State: "up"}},
+		Devices: []*pb.Device{{Uuid: append([]byte{1}, f.uuid[1:]...), TotalBytes: f.total, Incarnation: life, State: "up"}},
 	}
 }
 
 func (f *fakeChunk) heartbeat() (*pb.HeartbeatReply, error) {
 	return call(f.c, pb.MetaClient.Heartbeat, &pb.HeartbeatRequest{Server: f.id, DataAddress: f.control,
-		Devices: []*pb.Device{{Id: f.device, TotalBytes: 1 << 40, State: "up", Incarnation: f.life}}})
+		Devices: []*pb.Device{{Id: f.device, TotalBytes: f.total, State: "up", Incarnation: f.life}}})
 }
 
 // beat sends heartbeats until silence.

@@ -110,6 +110,23 @@ func (p *Placer) Room(purpose layout.Purpose) int {
 	return p.count(levels[len(levels)-1], usable)
 }
 
+// spareShare is the part of the cell's free space that one volume's segments may
+// hold ahead of need: an eighth.
+const spareShare = 8
+
+// Spares tells whether a volume whose segments hold so many bytes may have more ahead
+// of need: else a writer that is fast for its cell would hold ten seconds of writing,
+// which is all there is, and others would be refused.
+func (p *Placer) Spares(held uint64) bool {
+	var free uint64
+	for i := range p.c.Devices {
+		if d := &p.c.Devices[i]; d.takes() {
+			free += d.free(layout.ForData)
+		}
+	}
+	return held < free/spareShare
+}
+
 // Servers is how many servers there are, of a cell of one server how many devices.
 func (p *Placer) Servers() int {
 	levels := p.c.levels()

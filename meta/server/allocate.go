@@ -26,7 +26,7 @@ func (s *Server) AllocateSegments(ctx context.Context, r *pb.AllocateSegmentsReq
 	if err := s.checkAllocate(cmd); err != nil {
 		return nil, err
 	}
-	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), urgent: r.GetUrgent(), failed: map[deviceID]error{}}
+	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), urgent: r.GetUrgent(), ahead: uint64(r.GetAhead()), failed: map[deviceID]error{}}
 	switch {
 	case job.urgent || cmd.Map:
 		job.purpose = layout.ForNeed
@@ -81,6 +81,7 @@ type allocation struct {
 	cmd     state.AllocateSegments
 	avoid   []uint64
 	urgent  bool               // of what must go on in a full cell: short shards, which may lie in the reserve
+	ahead   uint64             // of the count, so many are not needed yet
 	failed  map[deviceID]error // devices that could not create a shard, with the reason
 	again   bool               // the last try failed because of devices, which are left out from now on
 	purpose layout.Purpose

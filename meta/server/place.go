@@ -36,8 +36,16 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 		req.AvoidDevices = append(req.AvoidDevices, id)
 	}
 	source := rand.NewPCG(random(), random())
+	held := heldBy(view, v.ID)
 	var list []state.PlacedSegment
 	for i := range uint64(a.cmd.Count) {
+		if i+a.ahead >= uint64(a.cmd.Count) && !placer.Spares(held) {
+			if len(list) == 0 {
+				return nil, errs.New(errs.NoSpace, "place segment", "the volume's segments hold %d bytes, an eighth of what is free, and another is not needed yet", held).
+					WithHint("ask when it is; delete data, or add devices")
+			}
+			break
+		}
 		req.ShardLength = placement.ShardLength(v.Segments+i, view.Cell().ShardLength, a.cmd.ShardLength)
 		if a.urgent {
 			req.ShardLength = max(a.cmd.ShardLength, layout.BlockSize) // what is needed, and no more
@@ -55,6 +63,7 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 			}
 			return nil, err
 		}
+		held += uint64(req.ShardLength) * uint64(len(devices))
 		list = append(list, state.PlacedSegment{Geometry: geometry, ShardLength: req.ShardLength, Devices: devices})
 	}
 	return list, nil
@@ -99,17 +108,30 @@ func (s *Server) figures(id deviceID) (placement.Figures, bool) {
 
 // existing gives the segments that an earlier call of the same command left
 // unsealed: a repeat gets them, whatever could be placed now.
-func existing(view *state.View, cmd *state.AllocateSegments) []layout.SegmentID {
-	var list []layout.SegmentID
+func existing(view *state.View, cmd *state.AllocateSegments) (list []layout.SegmentID) {
+	eachUnsealed(view, cmd.Volume, func(seg *state.Segment) {
+		if seg.Command == cmd.ID && seg.Epoch == cmd.Epoch {
+			list = append(list, seg.ID)
+		}
+	})
+	return list
+}
+
+// heldBy is what the shards of a volume's unsealed segments take or may take.
+func heldBy(view *state.View, volume layout.VolumeID) (bytes uint64) {
+	eachUnsealed(view, volume, func(seg *state.Segment) {
+		bytes += uint64(seg.ShardLength) * uint64(seg.Geometry.Shards())
+	})
+	return bytes
+}
+
+func eachUnsealed(view *state.View, volume layout.VolumeID, f func(*state.Segment)) {
 	for after, more := layout.SegmentID(0), true; more; {
 		var page []state.Segment
-		page, more = view.Unsealed(cmd.Volume, after, maxPage)
+		page, more = view.Unsealed(volume, after, maxPage)
 		for i := range page {
 			after = page[i].ID
-			if page[i].Command == cmd.ID && page[i].Epoch == cmd.Epoch {
-				list = append(list, page[i].ID)
-			}
+			f(&page[i])
 		}
 	}
-	return list
 }

@@ -5689,6 +5689,7 @@ type AllocateSegmentsRequest struct {
 	AvoidServers  []uint64               `protobuf:"varint,8,rep,packed,name=avoid_servers,json=avoidServers,proto3" json:"avoid_servers,omitempty"` // not on these, if that can be
 	Urgent        bool                   `protobuf:"varint,9,opt,name=urgent,proto3" json:"urgent,omitempty"`                                        // for what must go on in a full cell: may take from the reserve
 	Cleaning      bool                   `protobuf:"varint,10,opt,name=cleaning,proto3" json:"cleaning,omitempty"`                                   // for relocated blocks: may take from it too, less of it
+	Ahead         uint32                 `protobuf:"varint,11,opt,name=ahead,proto3" json:"ahead,omitempty"`                                         // of the count, so many are not needed yet: only while the cell has room to spare
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5791,6 +5792,13 @@ func (x *AllocateSegmentsRequest) GetCleaning() bool {
 		return x.Cleaning
 	}
 	return false
+}
+
+func (x *AllocateSegmentsRequest) GetAhead() uint32 {
+	if x != nil {
+		return x.Ahead
+	}
+	return 0
 }
 
 type AllocateSegmentsReply struct {
@@ -9615,7 +9623,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x19\n" +
 	"\blast_seq\x18\x05 \x01(\x04R\alastSeq\x12\x18\n" +
 	"\aabandon\x18\x06 \x01(\bR\aabandon\"\x13\n" +
-	"\x11ReleaseLeaseReply\"\x9f\x02\n" +
+	"\x11ReleaseLeaseReply\"\xb5\x02\n" +
 	"\x17AllocateSegmentsRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x16\n" +
@@ -9627,7 +9635,8 @@ const file_meta_proto_rawDesc = "" +
 	"\ravoid_servers\x18\b \x03(\x04R\favoidServers\x12\x16\n" +
 	"\x06urgent\x18\t \x01(\bR\x06urgent\x12\x1a\n" +
 	"\bcleaning\x18\n" +
-	" \x01(\bR\bcleaning\"{\n" +
+	" \x01(\bR\bcleaning\x12\x14\n" +
+	"\x05ahead\x18\v \x01(\rR\x05ahead\"{\n" +
 	"\x15AllocateSegmentsReply\x12.\n" +
 	"\bsegments\x18\x01 \x03(\v2\x12.strake.v1.SegmentR\bsegments\x122\n" +
 	"\aservers\x18\x02 \x03(\v2\x18.strake.v1.ServerAddressR\aservers\"\x84\x01\n" +

@@ -17,7 +17,7 @@ type cold struct {
 	segment    *segment    // open, or nil
 	allocation *Allocation // under way
 	refused    error       // why the last request was refused; nil when it was not
-	at, wait   time.Duration
+	asking     backoff
 }
 
 // RelocationReady tells whether a relocation of n blocks would be cut as one stripe
@@ -38,7 +38,7 @@ func (c *Core) RelocationReady(now time.Duration, n layout.BlockCount) (g layout
 		c.CloseCold(now)
 	}
 	err, c.cold.refused = c.cold.refused, nil
-	if c.cold.allocation == nil && err == nil && now >= c.cold.at {
+	if c.cold.allocation == nil && err == nil && c.cold.asking.passed(now) {
 		c.requests++
 		c.cold.allocation = &Allocation{Request: c.requests, Cold: true, Count: 1, Avoid: c.peers.avoided(now), failures: c.failures}
 		c.do(Action{Kind: Allocate, Allocation: c.cold.allocation})
@@ -69,14 +69,13 @@ func (c *Core) grantedCold(now time.Duration, id RequestID, segments []Segment, 
 		s := c.newSegment(segments[0])
 		s.asked, s.cold, s.state = a.failures, true, open
 		c.open = append(c.open, s)
-		c.cold.segment, c.cold.wait = s, 0
+		c.cold.segment, c.cold.asking = s, backoff{}
 	case metaEnds(err):
 		c.end(errs.Wrap(err, "allocate a segment for relocations"))
 		return true
 	default:
 		c.cold.refused = err
-		c.cold.wait = min(max(2*c.cold.wait, retryFirst), retryMost)
-		c.cold.at = now + c.cold.wait
+		c.cold.asking.refused(now, retryMost)
 	}
 	c.step(now)
 	return true

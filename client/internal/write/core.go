@@ -47,7 +47,8 @@ type Core struct {
 	lastLength           layout.ShardOffset // of the last grant
 	lastK                uint8              // of the last grant
 	allocation           *Allocation        // under way
-	allocAt, allocWait   time.Duration      // not before; the wait after the next refusal
+	asking               backoff            // for what is needed
+	askingAhead          backoff            // for what isn't yet
 	requests             RequestID
 	rate                 rate
 

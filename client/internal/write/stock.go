@@ -7,35 +7,57 @@ import (
 	"strake/internal/layout"
 )
 
+// backoff spaces requests that are refused. The zero value lets the first one go.
+type backoff struct {
+	at, wait time.Duration // not before; the wait after the last refusal
+}
+
+// passed tells whether it is time for the next request.
+func (b *backoff) passed(now time.Duration) bool {
+	if now < b.at {
+		return false
+	}
+	b.at = 0
+	return true
+}
+
+// refused doubles the wait, up to most.
+func (b *backoff) refused(now, most time.Duration) {
+	b.wait = min(max(2*b.wait, retryFirst), most)
+	b.at = now + b.wait
+}
+
 // stock asks for segments: for what waits now, and ahead of need. One request
-// at a time.
+// at a time. What is needed doesn't wait for what was refused ahead of need.
 func (c *Core) stock(now time.Duration) {
-	if c.allocation != nil || now < c.allocAt {
+	spare := c.askingAhead.passed(now)
+	if c.allocation != nil || !c.asking.passed(now) {
 		return
 	}
-	c.allocAt = 0
-	count := 0
+	needed, ahead := 0, 0
 	if c.need {
-		count = 1
+		needed = 1
 	}
-	if !c.mapped && !c.releasing && c.ordSubmit > 0 {
-		healthy, ahead := c.healthySpares(now)
-		want := c.wantSpares(now, healthy, ahead)
-		count += max(0, want-healthy)
-		if healthy >= want || len(c.spares)+count > MaxSpare {
+	if !c.mapped && !c.releasing && c.ordSubmit > 0 && spare {
+		healthy, length := c.healthySpares(now)
+		want := c.wantSpares(now, healthy, length)
+		ahead = max(0, want-healthy)
+		if healthy >= want || len(c.spares)+needed+ahead > MaxSpare {
 			c.giveBack(now)
 		}
 	}
 	if c.need && len(c.spares) == MaxSpare { // none of them fits
 		c.close(c.spares[0], left)
 	}
-	if count = min(count, MaxSpare-len(c.spares)); count == 0 {
+	count := min(needed+ahead, MaxSpare-len(c.spares))
+	if count == 0 {
 		return
 	}
 	c.requests++
-	c.allocation = &Allocation{Request: c.requests, Map: c.mapped, Count: count, MinLength: c.needLength, Avoid: c.peers.avoided(now), failures: c.failures}
+	c.allocation = &Allocation{Request: c.requests, Map: c.mapped, Count: count, Ahead: count - min(count, needed), MinLength: c.needLength,
+		Avoid: c.peers.avoided(now), failures: c.failures}
 	if c.urgent() {
-		c.allocation.Urgent, c.allocation.Count = true, 1
+		c.allocation.Urgent, c.allocation.Count, c.allocation.Ahead = true, 1, 0
 		c.allocation.MinLength = max(c.needLength, min(c.displaced(), mostUrgent))
 	}
 	c.do(Action{Kind: Allocate, Allocation: c.allocation})
@@ -105,7 +127,13 @@ func (c *Core) Granted(now time.Duration, id RequestID, segments []Segment, err 
 		c.step(now)
 		return
 	}
-	c.allocWait, c.allocAt = 0, 0
+	c.asking = backoff{}
+	switch short := asked.Count - len(segments); {
+	case short > 0: // the cell has no room to spare
+		c.askingAhead.refused(now, retryMost)
+	case asked.Ahead > 0:
+		c.askingAhead = backoff{}
+	}
 	c.noRoom = c.noRoom && asked.Urgent
 	for _, g := range segments {
 		s := c.newSegment(g)
@@ -126,6 +154,9 @@ func (c *Core) notGranted(now time.Duration, asked *Allocation, err error) {
 	case metaEnds(err):
 		c.end(errs.Wrap(err, "allocate segments"))
 		return
+	case asked.Ahead == asked.Count:
+		c.askingAhead.refused(now, most)
+		return
 	case errs.KindOf(err) != errs.NoSpace || !c.need:
 	case c.mapped:
 		c.abort(errs.Wrap(err, "write map pages"))
@@ -133,12 +164,11 @@ func (c *Core) notGranted(now time.Duration, asked *Allocation, err error) {
 		c.noRoom = true
 		c.refuse(errs.Wrap(err, "write"), asked.Urgent)
 		if most = retryMost / 20; c.urgent() && !asked.Urgent {
-			c.allocWait, c.allocAt = 0, 0
+			c.asking = backoff{}
 			return
 		}
 	}
-	c.allocWait = min(max(2*c.allocWait, retryFirst), most)
-	c.allocAt = now + c.allocWait
+	c.asking.refused(now, most)
 }
 
 // checkGrant refuses what no metadata service should send.

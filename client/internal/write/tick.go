@@ -51,8 +51,10 @@ func (c *Core) NextTick() (at time.Duration, ok bool) {
 
 // placeTick: what pending and displaced stripes wait for.
 func (c *Core) placeTick(want func(time.Duration)) {
-	if c.allocAt != 0 && c.allocation == nil {
-		want(c.allocAt)
+	for _, b := range []*backoff{&c.asking, &c.askingAhead} {
+		if b.at != 0 && c.allocation == nil {
+			want(b.at)
+		}
 	}
 	if c.pending.len() == 0 && c.moving.len() == 0 && c.pauseUntil == 0 {
 		return
