@@ -142,7 +142,11 @@ func (c *Cell) takeOver(ctx context.Context, request *pb.AcquireLeaseRequest) (l
 		return l, nil, 0, errs.Wrap(err, "recover")
 	}
 	granted.Open, err = c.view(ctx, layout.VolumeName{Tenant: volume.Tenant, Volume: volume.Name})
-	if err == nil && granted.Open.Volume.Epoch != granted.Epoch { // its map would show a later writer's stripes
+	switch {
+	case err != nil:
+	case granted.Open.Volume.Id != volume.Id: // renamed or rolled back, and the name is another's
+		err = errs.New(errs.StaleEpoch, "", "another volume took the name while it was being recovered").WithHint("open it again")
+	case granted.Open.Volume.Epoch != granted.Epoch: // its map would show a later writer's stripes
 		err = errs.New(errs.StaleEpoch, "", "epoch %d took the volume over while it was being recovered", granted.Open.Volume.Epoch)
 	}
 	if err != nil {
@@ -159,11 +163,40 @@ func (c *Cell) acquire(ctx context.Context, request *pb.AcquireLeaseRequest) (le
 		return m.AcquireLease(ctx, request)
 	})
 	if err != nil {
+		if !settled(err) {
+			l.letGoUnseen(ctx, request)
+		}
 		return l, nil, err
 	}
 	c.places.learn(granted.Open.Segments, granted.Open.Servers)
 	l.volume, l.epoch = layout.VolumeID(granted.Open.Volume.Id), layout.Epoch(granted.Epoch)
 	return l, granted, nil
+}
+
+// settled tells whether a failed command was answered: else it may have been, or may
+// yet be, carried out.
+func settled(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Canceled, errs.Deadline, errs.Unavailable:
+		return false
+	}
+	return true
+}
+
+// letGoUnseen abandons a lease that may have been taken without its caller hearing of
+// it, who would keep it from others for as long as the process lives. The repeat of the
+// command tells its epoch. At its best.
+func (l lease) letGoUnseen(ctx context.Context, request *pb.AcquireLeaseRequest) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
+	defer cancel()
+	_ = l.cell.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
+		granted, err := m.AcquireLease(ctx, request)
+		if err == nil {
+			l.volume, l.epoch = layout.VolumeID(granted.Open.Volume.Id), layout.Epoch(granted.Epoch)
+			l.abandon(ctx)
+		}
+		return err
+	})
 }
 
 // view asks for what a reader needs: root, cuts and the segments to replay.

@@ -72,6 +72,32 @@ func TestATakeoverShutsTheOldHandleOut(t *testing.T) {
 	}
 }
 
+// TestAnOpenThatIsGivenUpLeavesNoLease gives opens up at moments all along their way:
+// whether or not the metadata service had carried them out, nobody holds the volume then.
+func TestAnOpenThatIsGivenUpLeavesNoLease(t *testing.T) {
+	c := Start(t, Options{Chunkds: 2})
+	cell, v := volume(t, c, mib, 1, 1)
+	closed(t, v)
+	gaveUp := 0
+	for i := range 80 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*50*time.Microsecond)
+		v, err := cell.Open(ctx, "v", writing)
+		cancel()
+		if err == nil {
+			closed(t, v)
+			continue
+		}
+		gaveUp++
+		if info, err := cell.Volume(t.Context(), "v"); err != nil || info.Holder != "" {
+			t.Fatalf("open %d: %+v %v", i, info, err)
+		}
+	}
+	t.Logf("%d of 80 opens were given up", gaveUp)
+	if gaveUp == 0 {
+		t.Error("none was given up: time more of them shorter")
+	}
+}
+
 // TestAnEndedSessionCostsItsVolumesAndNoMore ends a client's session behind its
 // back: what it wrote fails typed, and it can open the volume again.
 func TestAnEndedSessionCostsItsVolumesAndNoMore(t *testing.T) {

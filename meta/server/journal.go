@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
+	"strake/internal/layout"
 	"strake/meta/state"
 	"strake/proto/pb"
 )
@@ -59,15 +61,55 @@ func (s *Server) noted(e state.Event) {
 		return // too many to be of use to people
 	}
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "state.")
-	s.journal.add(dashed(name), fmt.Sprintf("%+v", e))
+	view := s.machine.View()
+	s.journal.add(apart(name, '-'), told(e, func(id layout.VolumeID) string {
+		v, err := view.Resolve(state.VolumeRef{ID: id})
+		if err != nil {
+			return ""
+		}
+		return layout.VolumeName{Tenant: v.Tenant, Volume: v.Name}.String()
+	}))
 }
 
-// dashed makes ServerWentDown server-went-down.
-func dashed(name string) string {
+// told makes the fields of an event a line for people: what is zero is left out, and
+// volumes have their names where they still have one.
+func told(e state.Event, volume func(layout.VolumeID) string) string {
+	var parts []string
+	var tell func(string, reflect.Value)
+	tell = func(name string, v reflect.Value) {
+		switch value := v.Interface().(type) {
+		case bool:
+			if value {
+				parts = append(parts, name)
+			}
+			return
+		case layout.VolumeID:
+			if n := volume(value); n != "" {
+				parts = append(parts, fmt.Sprintf("%s %d (%s)", name, value, n))
+				return
+			}
+		}
+		_, speaks := v.Interface().(fmt.Stringer)
+		switch {
+		case v.IsZero() && !speaks:
+		case v.Kind() == reflect.Struct && !speaks:
+			for i := range v.NumField() {
+				tell(strings.TrimSpace(name+" "+apart(v.Type().Field(i).Name, ' ')), v.Field(i))
+			}
+		default:
+			parts = append(parts, fmt.Sprintf("%s %v", name, v.Interface()))
+		}
+	}
+	tell("", reflect.ValueOf(e))
+	return strings.Join(parts, ", ")
+}
+
+// apart makes ServerWentDown server-went-down, with any sign in between.
+func apart(name string, sign rune) string {
 	var b strings.Builder
 	for i, r := range name {
 		if unicode.IsUpper(r) && i > 0 {
-			b.WriteByte('-')
+			b.WriteRune(sign)
 		}
 		b.WriteRune(unicode.ToLower(r))
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func RecordOf(c qos.Class) ClassRecord {
 
 // Class gives the class of a record.
 func (r ClassRecord) Class() qos.Class {
-	weight := int(min(max(r.Weight, -1), qos.MaxWeight+1)) // what does not fit an int is out of bounds too
+	weight := int(min(max(r.Weight, math.MinInt32), math.MaxInt32)) // what does not fit an int is out of bounds too
 	return qos.Class{Number: r.Number, Name: r.Name, SLO: qos.SLO{P99: time.Duration(r.SLONs), Bytes: r.SLOBytes},
 		Params: qos.Params{Reservation: qos.Rate{Bytes: r.ReservedBytes, Ops: r.ReservedOps}, Limit: qos.Rate{Bytes: r.LimitBytes, Ops: r.LimitOps},
 			Weight: weight, Target: time.Duration(r.TargetNs)}}
