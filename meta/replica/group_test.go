@@ -1,9 +1,12 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/hashicorp/raft"
 
 	"strake/internal/errs"
 )
@@ -42,6 +45,18 @@ func TestALeaderThatStopsIsReplacedAndNothingIsLost(t *testing.T) {
 	eventually(t, "the old leader caught up", func() bool {
 		return slices.Equal(first.list.all(), []string{"a", "b"})
 	})
+}
+
+// TestReplicationIsNotPipelined: see rpcsInFlight for what became of those who tried.
+func TestReplicationIsNotPipelined(t *testing.T) {
+	members := group(t, 3)
+	leader := leaderOf(t, members...)
+	for _, m := range members {
+		p, err := leader.net.AppendEntriesPipeline(raft.ServerID(m.addr), raft.ServerAddress(m.addr))
+		if !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
+			t.Errorf("a pipeline to %s: %v %v", m.addr, p, err)
+		}
+	}
 }
 
 func TestAFollowerRefusesAndNamesTheLeader(t *testing.T) {

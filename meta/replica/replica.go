@@ -124,7 +124,7 @@ func (r *Replica) Start(members []string) error {
 	r.net = &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: &stream{Listener: r.opts.Listener, id: r.opts.ID, dial: r.opts.Dial},
-			Logger: config.Logger, MaxPool: connsPerPeer, Timeout: r.opts.Timing.RPC,
+			Logger: config.Logger, MaxPool: connsPerPeer, Timeout: r.opts.Timing.RPC, MaxRPCsInFlight: rpcsInFlight,
 		}),
 		peers: r.peers,
 	}

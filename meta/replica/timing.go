@@ -10,7 +10,13 @@ import (
 const (
 	connsPerPeer = 3               // idle connections kept to one other server
 	abandonAfter = 2 * time.Second // how long Close waits for a server whose disk failed
-	maxBatch     = 256             // entries of one write or one request
+	// One request to a follower is under way at a time: raft's pipelining is off. With it,
+	// a follower that refused entries while two requests were under way left its
+	// replication waiting, until the process ended, for somebody to take the second
+	// answer: it got no entries, though heartbeats, and Close waited with it (raft 1.8.0:
+	// pipelineDecode returns, and netPipeline.AppendEntries waits for decodeResponses).
+	rpcsInFlight = 1
+	maxBatch     = 256 // entries of one write or one request
 )
 
 // Timing holds raft's times and bounds; zero fields take the defaults.
