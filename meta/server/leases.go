@@ -26,7 +26,11 @@ func (s *Server) OpenSession(ctx context.Context, r *pb.OpenSessionRequest) (*pb
 // KeepSession implements pb.MetaServer.
 func (s *Server) KeepSession(ctx context.Context, r *pb.KeepSessionRequest) (*pb.KeepSessionReply, error) {
 	wait := time.Duration(r.GetWaitMs()) * time.Millisecond
-	events, err := s.sessions.keep(ctx, sessionID(r.GetSession()), r.GetSeenEvent(), wait)
+	id := sessionID(r.GetSession())
+	events, err := s.sessions.keep(ctx, id, r.GetSeenEvent(), wait)
+	if _, ok := s.machine.View().Session(id); err == nil && !ok { // its end was applied, and is about to be told here
+		err = sessionEnded(id)
+	}
 	return &pb.KeepSessionReply{Events: events}, err
 }
 

@@ -132,12 +132,16 @@ func (t *sessions) look(id sessionID, seen uint64) ([]*pb.SessionEvent, <-chan s
 	}
 	s, ok := t.byID[id]
 	if !ok || s.overflow {
-		return nil, nil, errs.New(errs.LeaseLost, "keep the session", "session %d has ended", id).
-			WithHint("open a new session and acquire the leases again")
+		return nil, nil, sessionEnded(id)
 	}
 	t.kept(id)
 	for len(s.queue) > 0 && s.queue[0].Id <= seen {
 		s.queue = s.queue[1:]
 	}
 	return append([]*pb.SessionEvent(nil), s.queue...), s.changed, nil
+}
+
+func sessionEnded(id sessionID) error {
+	return errs.New(errs.LeaseLost, "keep the session", "session %d has ended", id).
+		WithHint("open a new session and acquire the leases again")
 }
