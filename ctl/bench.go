@@ -55,6 +55,7 @@ func benchFlags(c *cobra.Command, o *bench.Options) {
 	f.IntVar(&o.K, "k", 0, "data shards (default: what the cell gives, 4 with six servers)")
 	f.IntVar(&o.M, "m", 0, "parity shards (default: what the cell gives, 2 with six servers)")
 	f.IntVar(&o.Chunkds, "chunkds", 6, "chunk servers of the throwaway cell")
+	f.IntVar(&o.Metas, "metas", 1, "metadata servers of the throwaway cell: 1, 3 or 5")
 	f.StringVar(&o.Dir, "dir", "", "where the throwaway cell's data goes (default: the temporary directory)")
 	f.StringVar(&o.Emulate, "emulate-device", "", "shape the throwaway cell's devices: read=60MiB,write=60MiB,iops=4000,latency=100us")
 	f.StringVar(&o.Volume, "volume", "", "with --cell: the volume to create, measure and remove")

@@ -30,6 +30,7 @@ type Options struct {
 
 	K, M    int    // 0: what the cell gives
 	Chunkds int    // of a throwaway cell
+	Metas   int    // metadata servers of it; 0: one
 	Dir     string // where a throwaway cell's data goes; empty: the temporary directory
 	Emulate string // its devices' shape; empty: as they are
 	FIFO    bool   // its chunk servers have no quality of service

@@ -59,7 +59,7 @@ func (t *target) start(ctx context.Context, o Options) (err error) {
 	if t.dir, err = os.MkdirTemp(o.Dir, "strake-bench-"); err != nil {
 		return errs.As(err, errs.Unavailable, "make a directory for the cell")
 	}
-	options := cluster.Options{Binary: o.Binary, Dir: t.dir, Chunkds: o.Chunkds}
+	options := cluster.Options{Binary: o.Binary, Dir: t.dir, Chunkds: o.Chunkds, Meta: o.Metas}
 	if o.Emulate != "" {
 		options.ChunkdArgs = []string{"--emulate-device", o.Emulate}
 	}

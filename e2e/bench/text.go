@@ -22,20 +22,14 @@ func (r *Result) Text(w io.Writer) {
 				fmt.Sprintf("%.0f", c.ChunkdMemory), fmt.Sprintf("%.0f", c.PeakMemory), fmt.Sprintf("%.2f", c.SlowestToMean)})
 		}
 	}
-	columns(w, "CASE,CLIENTS,BYTES,MiB/s,IOPS,p50 us,p99 us,p99.9 us,max us,OF CEILING,CPU s/GiB,CPU us/op,OTHERS BUSY", rates)
+	if len(rates) > 0 {
+		columns(w, "CASE,CLIENTS,BYTES,MiB/s,IOPS,p50 us,p99 us,p99.9 us,max us,OF CEILING,CPU s/GiB,CPU us/op,OTHERS BUSY", rates)
+	}
 	if len(costs) > 0 {
 		fmt.Fprintln(w)
 		columns(w, "CASE,CLIENT us/op,CHUNKD us/op,META us/op,ALLOCS/op,SYSCALLS/op,COPIED B/B,DEVICE B/B,DEGRADED,HEDGED,CLIENT MiB,CHUNKD MiB,ALL MiB,SLOWEST/MEAN", costs)
 	}
-	var gaps [][]string
-	for _, g := range r.Gaps {
-		gaps = append(gaps, []string{g.Name, strconv.Itoa(g.Faults), fmt.Sprintf("%.0f", g.LongestWrite), fmt.Sprintf("%.0f", g.MedianWrite),
-			fmt.Sprintf("%.1f", g.LongestRead), fmt.Sprintf("%.1f", g.MedianRead)})
-	}
-	if len(gaps) > 0 {
-		fmt.Fprintln(w)
-		columns(w, "FAULT,TIMES,LONGEST ms WITHOUT A WRITE,MEDIAN,LONGEST READ ms,MEDIAN", gaps)
-	}
+	r.gapsText(w)
 	for _, c := range r.Cases {
 		if c.RatioToDisk > 0 {
 			fmt.Fprintf(w, "\n%s has %.2f of the rate at which its disk takes data and parity past the page cache (%s%s)\n", c.Name, c.RatioToDisk, ceilingPrefix, diskWrite)
@@ -44,6 +38,35 @@ func (r *Result) Text(w io.Writer) {
 	for _, n := range r.remarks() {
 		fmt.Fprintf(w, "\n! %s\n", n)
 	}
+}
+
+// gapsText writes what faults cost, each figure beside its bar.
+func (r *Result) gapsText(w io.Writer) {
+	if len(r.Gaps) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, g := range r.Gaps {
+		bar := barOf(g.Name)
+		row := []string{g.Name, strconv.Itoa(g.Faults)}
+		for _, f := range [][3]float64{{g.LongestWrite, g.MedianWrite, bar.write}, {g.LongestRead, g.MedianRead, bar.read}, {g.LongestBack, g.MedianBack, bar.back}} {
+			for _, v := range f {
+				row = append(row, millis(v))
+			}
+		}
+		rows = append(rows, row)
+	}
+	if len(r.Cases) > 0 {
+		fmt.Fprintln(w)
+	}
+	columns(w, "FAULT,TIMES,LONGEST ms WITHOUT A WRITE,MEDIAN,BAR,LONGEST READ ms,MEDIAN,BAR,ms UNTIL BACK,MEDIAN,BAR", rows)
+}
+
+func millis(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", v)
 }
 
 // columns writes a table: names on the left, figures right-aligned.
@@ -72,9 +95,13 @@ func (r *Result) headline() string {
 	if r.Cell.Emulated != "" {
 		devices = "emulated devices " + r.Cell.Emulated
 	}
-	return fmt.Sprintf("%d+%d on %d chunk servers, %s, page cache %s, %s; %d cores, %.2f of them kept busy by others; working set %s, %s for writes, seed %d; %g s a run, %d runs",
+	busy := ""
+	if len(r.Cases) > 0 { // else nobody looked
+		busy = fmt.Sprintf(", %.2f of them kept busy by others", r.Machine.OtherCoresBusy)
+	}
+	return fmt.Sprintf("%d+%d on %d chunk servers, %s, page cache %s, %s; %d cores%s; working set %s, %s for writes, seed %d; %g s a run, %d runs",
 		r.Cell.K, r.Cell.M, r.Cell.ChunkServers, r.Cell.Sync, r.Cell.PageCache, devices,
-		r.Machine.Cores, r.Machine.OtherCoresBusy, bytesText(float64(r.Run.WorkingSet)), bytesText(float64(r.Run.WriteSet)), r.Run.Seed, r.Run.Seconds, r.Run.Repeat)
+		r.Machine.Cores, busy, bytesText(float64(r.Run.WorkingSet)), bytesText(float64(r.Run.WriteSet)), r.Run.Seed, r.Run.Seconds, r.Run.Repeat)
 }
 
 // busyRemark is from how many cores kept busy by others a figure is doubted.

@@ -27,12 +27,13 @@ const (
 	orderExchange = "exchange" // be its near side
 	orderCompute  = "compute"  // measure what one core does in memory
 	orderEcho     = "echo"     // be its near side at a rate, one message at a time
+	orderNote     = "note"     // write a volume, and note how far it is, until killed
 )
 
 // order is one line of JSON to a worker.
 type order struct {
 	Do      string
-	Job     *job     `json:",omitempty"` // fill, open
+	Job     *job     `json:",omitempty"` // fill, open, note
 	Seconds float64  `json:",omitempty"` // run, exchange, echo, compute
 	Gen     uint64   `json:",omitempty"` // run: of the blocks it writes
 	Ceiling *ceiling `json:",omitempty"` // serve, exchange, echo
@@ -41,6 +42,7 @@ type order struct {
 	Dir     string   `json:",omitempty"` // compute: where files may go
 	Rate    float64  `json:",omitempty"` // echo: messages a second
 	K, M    int      `json:",omitempty"` // compute
+	Notes   string   `json:",omitempty"` // note: path of the file
 }
 
 // report is a worker's answer to an order, one line of JSON.
@@ -98,6 +100,8 @@ func (w *worker) do(ctx context.Context, o order) (r report, err error) {
 		r.Address, err = w.serve(*o.Ceiling)
 	case orderExchange:
 		r.Tally, err = exchange(ctx, *o.Ceiling, o.Address, o.Seconds)
+	case orderNote:
+		err = note(ctx, o)
 	case orderEcho:
 		r.Tally, err = echo(ctx, o)
 	case orderCompute:
