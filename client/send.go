@@ -44,16 +44,27 @@ func (w *writer) seal(c core, s *stripe.Seal) {
 
 // requestMove asks the cell's budget for a move. The budget is there so that an
 // overload does not make it worse; a server that does not even answer a ping is
-// gone, and is left without it.
+// gone, and is left without it. So it is asked each time, and the budget not before
+// it has something.
 func (w *writer) requestMove(c core, server layout.ServerID) {
 	w.calls.start(func() {
-		granted, retry := w.lease.requestMove(w.life, server)
+		granted, retry := w.budgetedMove(server)
 		granted = granted || w.v.cell.shards.silent(w.life, server)
 		w.input(func(now time.Duration) { c.MoveGranted(now, server, granted, retry) })
 		if granted {
 			w.keepOff(server)
 		}
 	})
+}
+
+func (w *writer) budgetedMove(server layout.ServerID) (granted bool, retry time.Duration) {
+	if wait := time.Duration(w.noMoves.Load()) - w.now(); wait > 0 {
+		return false, wait
+	}
+	if granted, retry = w.lease.requestMove(w.life, server); !granted {
+		w.noMoves.Store(int64(w.now() + retry))
+	}
+	return granted, retry
 }
 
 // request is the header that every frame of the writer carries.

@@ -51,6 +51,7 @@ type writer struct {
 	die    context.CancelFunc
 
 	acked, flushed atomic.Uint64 // for frames; written with v.mu held
+	noMoves        atomic.Int64  // until then, by now(), the cell's budget for moves has nothing
 }
 
 // core is what the write core and the map writer have in common.

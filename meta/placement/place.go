@@ -18,7 +18,9 @@ type Request struct {
 	Geometry    layout.Geometry    // wanted
 	ShardLength layout.ShardOffset // bytes on each device
 	// AvoidServers get no shard while enough others are left for m+1 shards: a
-	// narrower segment is better than one on a server that limps.
+	// narrower segment is better than one on a server that limps. Where too few are
+	// left, the first half of the list is avoided still, and so on: what failed last
+	// stands first, and creating a shard on a server that hangs takes seconds.
 	AvoidServers []layout.ServerID
 	// AvoidDevices get no shard, whatever follows: creating one there failed.
 	AvoidDevices []layout.DeviceID
@@ -68,7 +70,7 @@ func (p *Placer) Place(req Request, rnd Source) ([]layout.DeviceID, layout.Geome
 	if req.Scatter == 0 {
 		req.Scatter = DefaultScatter
 	}
-	for _, avoid := range []bool{true, false} {
+	for _, avoid := range req.avoidance() {
 		if usable := p.sound(&req, p.usable(&req, avoid, true)); usable != nil {
 			if members, g, ok := p.choose(&req, usable, rnd); ok {
 				return p.settle(members, &req, rnd), g, nil
@@ -106,7 +108,7 @@ func (p *Placer) PlaceShorter(req *Request, atLeast layout.ShardOffset, rnd Sour
 // a first segment's shard.
 func (p *Placer) Room(purpose layout.Purpose) int {
 	levels := p.c.levels()
-	usable := p.usable(&Request{ShardLength: layout.FirstShardLength, Purpose: purpose}, false, true)
+	usable := p.usable(&Request{ShardLength: layout.FirstShardLength, Purpose: purpose}, nil, true)
 	return p.count(levels[len(levels)-1], usable)
 }
 
@@ -136,7 +138,7 @@ func (p *Placer) Servers() int {
 // widest is how many data shards a request could get; 0: it would be refused.
 func (p *Placer) widest(req *Request) int {
 	levels := p.c.levels()
-	for _, avoid := range []bool{true, false} {
+	for _, avoid := range req.avoidance() {
 		if usable := p.usable(req, avoid, true); usable != nil {
 			if k := min(int(req.Geometry.K), p.count(levels[len(levels)-1], usable)-int(req.Geometry.M)); k >= 1 {
 				return k
@@ -146,14 +148,24 @@ func (p *Placer) widest(req *Request) int {
 	return 0
 }
 
+// avoidance gives the servers to avoid at first, and those to avoid where that leaves
+// too few; nobody in the end.
+func (req *Request) avoidance() (lists [][]layout.ServerID) {
+	n := len(req.AvoidServers)
+	for ; n > 0; n /= 2 {
+		lists = append(lists, req.AvoidServers[:n])
+	}
+	return append(lists, nil)
+}
+
 // usable marks the devices that may take a shard of this request, nil when
 // there is none.
-func (p *Placer) usable(req *Request, avoid, space bool) []bool {
+func (p *Placer) usable(req *Request, avoid []layout.ServerID, space bool) []bool {
 	usable, any := make([]bool, len(p.c.Devices)), false
 	for i := range p.c.Devices {
 		d := &p.c.Devices[i]
 		usable[i] = d.takes() && !slices.Contains(req.AvoidDevices, d.ID) &&
-			!(avoid && slices.Contains(req.AvoidServers, d.Server)) &&
+			!slices.Contains(avoid, d.Server) &&
 			!(space && !req.Hopeful && d.free(req.Purpose) < uint64(req.ShardLength))
 		any = any || usable[i]
 	}
@@ -333,7 +345,7 @@ func (p *Placer) refuse(req *Request) error {
 	op, need := "place segment", int(req.Geometry.M)+1
 	levels := p.c.levels()
 	last := levels[len(levels)-1]
-	healthy := p.usable(req, false, false)
+	healthy := p.usable(req, nil, false)
 	if n := p.count(last, healthy); n < need {
 		return errs.New(errs.Frozen, op, "%d %s can take shards, %d are needed for m=%d (%s)", n, last, need, req.Geometry.M, p.unfit()).
 			WithHint("bring servers back or add some; writing goes on by itself then")

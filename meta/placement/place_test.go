@@ -284,3 +284,17 @@ func BenchmarkPlaceInAThousandServers(b *testing.B) {
 		}
 	}
 }
+
+// TestWhereTooFewAreLeftWhatFailedLastIsAvoidedStill: of seven servers five failed
+// lately, and the first of the list hangs.
+func TestWhereTooFewAreLeftWhatFailedLastIsAvoidedStill(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	avoid := []layout.ServerID{7, 1, 2, 4, 5}
+	for range 100 {
+		req := Request{Geometry: layout.Geometry{K: 4, M: 2}, ShardLength: 4 << 20, AvoidServers: avoid}
+		devices, g, err := New(cell(7, 1, flat)).PlaceShorter(&req, 4096, rnd)
+		if err != nil || g != (layout.Geometry{K: 3, M: 2}) || slices.Contains(devices, 7) || slices.Contains(devices, 1) {
+			t.Fatalf("%v on %v (%v), want 3+2 on neither 7 nor 1", g, devices, err)
+		}
+	}
+}

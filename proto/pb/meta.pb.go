@@ -5686,7 +5686,7 @@ type AllocateSegmentsRequest struct {
 	Map           bool                   `protobuf:"varint,5,opt,name=map,proto3" json:"map,omitempty"`
 	Count         uint32                 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`                                          // 1 to 64
 	ShardLength   uint64                 `protobuf:"varint,7,opt,name=shard_length,json=shardLength,proto3" json:"shard_length,omitempty"`           // at least this much per shard; 0: the metadata service chooses
-	AvoidServers  []uint64               `protobuf:"varint,8,rep,packed,name=avoid_servers,json=avoidServers,proto3" json:"avoid_servers,omitempty"` // not on these, if that can be
+	AvoidServers  []uint64               `protobuf:"varint,8,rep,packed,name=avoid_servers,json=avoidServers,proto3" json:"avoid_servers,omitempty"` // not on these, if that can be; where it can't, the first ones are avoided still
 	Urgent        bool                   `protobuf:"varint,9,opt,name=urgent,proto3" json:"urgent,omitempty"`                                        // for what must go on in a full cell: may take from the reserve
 	Cleaning      bool                   `protobuf:"varint,10,opt,name=cleaning,proto3" json:"cleaning,omitempty"`                                   // for relocated blocks: may take from it too, less of it
 	Ahead         uint32                 `protobuf:"varint,11,opt,name=ahead,proto3" json:"ahead,omitempty"`                                         // of the count, so many are not needed yet: only while the cell has room to spare

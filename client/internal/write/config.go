@@ -37,6 +37,7 @@ const (
 	MaxSpare            = 64                    // and never more, used or not
 	MaxSegmentStripes   = 1 << 16               // a segment with so many is full
 	MoveEvery           = time.Second           // between two moves by time-out
+	moveAgain           = MoveEvery / 4         // longest wait before a move is asked for again
 	AvoidFor            = 10 * time.Second      // a failed server gets no new segment
 	scanEvery           = 5 * time.Millisecond  // between two looks for late participants
 	openAfter           = 20 * time.Millisecond // a segment that limits so long gets a second

@@ -50,7 +50,8 @@ func (c *Core) overdue(now time.Duration, v *server, l *latency, sentAt time.Dur
 	return age > MaxLate || age > MinLate && age > l.limit() && c.peers.othersAnswered(v, sentAt)
 }
 
-// MoveGranted answers a RequestMove.
+// MoveGranted answers a RequestMove. One that is refused is asked for again soon,
+// whenever the budget has something: a server that is gone by then needs none.
 func (c *Core) MoveGranted(now time.Duration, id layout.ServerID, granted bool, retryAfter time.Duration) {
 	s := c.peers.servers[id]
 	if c.err != nil || s == nil || !s.asked {
@@ -59,7 +60,7 @@ func (c *Core) MoveGranted(now time.Duration, id layout.ServerID, granted bool, 
 	s.asked = false
 	switch {
 	case !granted:
-		s.moveAt = now + max(retryAfter, retryFirst)
+		s.moveAt = now + min(max(retryAfter, retryFirst), moveAgain)
 	case c.late(now, s):
 		c.moveAt = now + MoveEvery
 		c.leaveServer(now, s)

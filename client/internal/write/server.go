@@ -73,13 +73,14 @@ func (p *peers) server(id layout.ServerID) *server {
 	return s
 }
 
-// avoided gives the servers that get no new segment now, ascending.
+// avoided gives the servers that get no new segment now, what failed last first.
 func (p *peers) avoided(now time.Duration) (out []layout.ServerID) {
 	for _, s := range p.order {
 		if s.avoidUntil > now {
 			out = append(out, s.id)
 		}
 	}
+	slices.SortFunc(out, func(a, b layout.ServerID) int { return cmp.Compare(p.servers[b].failure, p.servers[a].failure) })
 	return out
 }
 
