@@ -64,7 +64,7 @@ func (b *bench) gap(ctx context.Context, name string) (err error) {
 		b.notes = append(b.notes, name+" is left out: where the only metadata server is killed nobody takes over; --metas 3")
 		return nil
 	}
-	g := Gap{Name: name}
+	g := Gap{Name: name, Writes: []float64{}, Reads: []float64{}}
 	once := b.oneWriter
 	if name != gapWriter {
 		loads, err := b.gapTeam(ctx)
