@@ -69,7 +69,7 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 		around, err = f.run(ctx, pieces, false)
 	}
 	watch.remove(f)
-	if f.nowhere && v.w == nil && v.frozen == nil && errs.KindOf(err) == errs.Unavailable {
+	if v.w == nil && v.frozen == nil && (errs.KindOf(err) == errs.Corrupt || f.nowhere && errs.KindOf(err) == errs.Unavailable) {
 		err = outdated{err}
 	}
 	f.reset()
@@ -78,9 +78,11 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 	return err
 }
 
-// outdated is the failure of a read whose shards are not where the metadata service
-// says, which goes on saying so for a moment after a segment was freed. The map of a
-// reader that follows a volume, looked up again, may not name them.
+// outdated is the failure of a read of a reader that follows a volume, whose map, looked
+// up again, may not name what failed: its shards are not where the metadata service
+// says, which goes on saying so for a moment after a segment was freed; or the bytes
+// were of stripes that were not flushed, which their writer moved on, and the segment
+// was sealed without them.
 type outdated struct{ error }
 
 func (o outdated) Unwrap() error { return o.error }

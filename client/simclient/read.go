@@ -23,13 +23,19 @@ func (v *Volume) Read(f *Fiber, first layout.BlockNumber, count layout.BlockCoun
 			return buf, err
 		}
 		err = v.fetch(f, buf, pieces)
-		if errs.KindOf(err) != errs.NotFound || try == 2 {
+		if !v.outdated(err) || try == 2 {
 			return buf, err
 		}
 		if err := v.Refresh(f); err != nil {
 			return buf, err
 		}
 	}
+}
+
+// outdated tells whether the map, looked up again, may not name what failed.
+func (v *Volume) outdated(err error) bool {
+	kind := errs.KindOf(err)
+	return kind == errs.NotFound || kind == errs.Corrupt && v.w == nil && v.snapshot == 0
 }
 
 // resolve looks a range up: pending writes first, then the map. What is zero or

@@ -12,6 +12,7 @@ var found = []struct {
 	{39, "a create that was held up came after its segment's deletion, and its shard stayed for ever"},
 	{103, "a repeated seal of a segment that was deleted meanwhile ended its writer"},
 	{2053, "a writer that was deposed while it recovered loaded its successor's stripes into its map"},
+	{510074, "a reader that had seen stripes which were not flushed yet failed, once their writer had moved them and their segment was sealed without them"},
 	{119, "a device that was given up while its server was only cut off stayed dead for ever"},
 	{138, "a recovery's seal named stripes that too few shards had: with one more lost nobody could list them"},
 	{170, "the same of copies that the writer had left behind when it moved on"},
