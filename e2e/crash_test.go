@@ -36,7 +36,11 @@ func TestKilledWriterKeepsEveryFlushedWrite(t *testing.T) {
 		plan := workload.Plan{Volume: "v", Seed: uint64(round), First: first, Blocks: volumeBlocks, Most: mostBlocks}
 		w, out := spawnWriter(t, c, plan)
 		eventually(t, "the writer opens the volume", 30*time.Second, func() bool { return strings.HasPrefix(out.String(), "open\n") || !w.Running() })
-		time.Sleep(time.Duration(50+rand.IntN(1200)) * time.Millisecond) // an instant of no meaning
+		upTo := first + 20 + rand.Uint64N(300) // an instant of no meaning
+		eventually(t, "the writer has begun some more operations", time.Minute, func() bool {
+			began, _ := workload.Progress(out.String())
+			return began >= upTo || !w.Running()
+		})
 		check(t, w.Kill())
 		began, flushed := workload.Progress(out.String())
 		verifyCrash(t, c, history, plan, flushed, began)
