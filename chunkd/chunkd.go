@@ -224,6 +224,15 @@ func (s *Server) ControlAddress() string { return s.controlAddress }
 // ID is what the metadata service calls the server.
 func (s *Server) ID() layout.ServerID { return s.plane.ID() }
 
+// Stored is what the units on all its devices take at this moment; a heartbeat told
+// the metadata service a while ago.
+func (s *Server) Stored() (n uint64) {
+	for _, d := range s.devices {
+		n += d.store.Usage().Stored
+	}
+	return n
+}
+
 // Close stops the server: requests that were received are answered within
 // Config.Drain, then all is made durable and closed. It gives the first error of
 // a device; a second Close gives the same again.

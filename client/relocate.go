@@ -231,7 +231,7 @@ func (w *writer) relocatedCut(s *write.Stripe) {
 	for _, piece := range s.Pieces {
 		w.payloads[piece.Write].uncut -= uint32(piece.Blocks)
 	}
-	w.v.stats.relocatedBytes.Add(uint64(layout.BlockCount(s.Header.Blocks).Bytes()))
+	w.v.stats.relocatedBytes.Add(s.Header.Shape.DataBytes())
 }
 
 // closeCold ends the segment for relocations.

@@ -14,7 +14,7 @@ type VolumeStats struct {
 	WrittenBytes  uint64 `json:"written_bytes"`
 	Flushes       uint64 `json:"flushes"`
 	Moves         uint64 `json:"moves"`           // stripes that were appended again elsewhere
-	AppendedBytes uint64 `json:"appended_bytes"`  // in data units, by writes and by cleaning: over WrittenBytes it is the write amplification
+	AppendedBytes uint64 `json:"appended_bytes"`  // in whole data units, by writes and by cleaning: over WrittenBytes it is the write amplification
 	Relocated     uint64 `json:"relocated_bytes"` // of these, by cleaning
 	Cleaned       uint64 `json:"segments_cleaned"`
 	MapPages      uint64 `json:"map_pages_loaded"`

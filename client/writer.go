@@ -386,7 +386,7 @@ func (w *writer) act(a *write.Action) (j job, ok bool) {
 func (w *writer) cut(s *write.Stripe) {
 	w.stripes.push(s)
 	must(w.v.tree.Apply(s.Header))
-	w.v.stats.appendedBytes.Add(uint64(layout.BlockCount(s.Header.Blocks).Bytes()))
+	w.v.stats.appendedBytes.Add(s.Header.Shape.DataBytes())
 	if s.Header.Flags&stripe.Relocation != 0 {
 		w.relocatedCut(s)
 	} else {

@@ -134,7 +134,7 @@ func hasEvent(t *testing.T, cell *client.Cell, name string) {
 }
 
 // segments lists a volume's segments.
-func segments(t *testing.T, c *Cell, name string) (list []*pb.Segment) {
+func segments(t testing.TB, c *Cell, name string) (list []*pb.Segment) {
 	t.Helper()
 	ask(t, c, func(ctx context.Context, m pb.MetaClient) error {
 		v, err := m.GetVolume(ctx, &pb.GetVolumeRequest{Name: name, Tenant: "default"})

@@ -137,7 +137,7 @@ func endSession(t *testing.T, c *Cell, name string) {
 }
 
 // ask calls the metadata service behind the client's back.
-func ask(t *testing.T, c *Cell, call func(context.Context, pb.MetaClient) error) {
+func ask(t testing.TB, c *Cell, call func(context.Context, pb.MetaClient) error) {
 	t.Helper()
 	meta, err := dial.NewMeta(c.Address, tls.Policy{})
 	if err != nil {

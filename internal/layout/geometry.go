@@ -96,6 +96,9 @@ func (g Geometry) Participants(s Shape) Mask { return s.Data | g.ParityMask() }
 // UnitBlocks is the unit in blocks.
 func (s Shape) UnitBlocks() BlockCount { return BlockCount(s.Unit / BlockSize) }
 
+// DataBytes is what the data units take together, the padding of the last included.
+func (s Shape) DataBytes() uint64 { return uint64(s.Unit) * uint64(s.Data.Count()) }
+
 // Locate gives the data shard that holds payload block i of a stripe and the
 // block's index in that shard's unit. Payload fills the data shards of the
 // mask in ascending order. i must be below UnitBlocks x Data.Count().
