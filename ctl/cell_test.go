@@ -126,7 +126,7 @@ func TestRefusalsOfClassesAndReservations(t *testing.T) {
 	refusedAll(t, devTest(t, 2), []refusal{
 		{"class show nobody", "not-found", "inference, training"},
 		{"class set nobody --weight 3", "not-found", "nobody"},
-		{"class set inference --weight -4", "invalid-argument", "weight -1"},
+		{"class set inference --weight -4", "invalid-argument", "weight -4"},
 		{"class set inference --weight 10001", "invalid-argument", "1 to 10000"},
 		{"class set training --limit 1MiB --reserve 2MiB", "invalid-argument", "below the reservation"},
 		{"class set training --limit-iops -1", "invalid-argument", "less than nothing"},
