@@ -23,7 +23,8 @@ type OpenOptions struct {
 // Open opens a volume, or a snapshot of one for reading (volume@snapshot). A writer whose predecessor did not close recovers the
 // volume first: every flushed write is there. Errors: ErrNotFound, ErrLeaseHeld
 // (names the holder), ErrUndecided (names the server and shard that must come
-// back), ErrUnavailable.
+// back), ErrUnavailable. One for writing whose ctx ends before the metadata service has
+// answered takes up to 2 s more, to let go of a lease that it may have got.
 func (c *Cell) Open(ctx context.Context, name string, o OpenOptions) (*Volume, error) {
 	op := "open volume " + name
 	n, err := layout.ParseVolumeName(name)

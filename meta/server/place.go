@@ -36,7 +36,10 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 		req.AvoidDevices = append(req.AvoidDevices, id)
 	}
 	source := rand.NewPCG(random(), random())
-	held := heldBy(view, v.ID)
+	var held uint64
+	if a.ahead > 0 {
+		held = heldBy(view, v.ID)
+	}
 	var list []state.PlacedSegment
 	for i := range uint64(a.cmd.Count) {
 		if i+a.ahead >= uint64(a.cmd.Count) && !placer.Spares(held) {

@@ -155,7 +155,7 @@ type Allocation struct {
 	Count     int                // 1 to MaxSpare
 	Ahead     int                // of these, so many are ahead of need: only where there is room to spare
 	MinLength layout.ShardOffset // per shard, at least; 0: any
-	Avoid     []layout.ServerID  // ascending; not on these, if that can be
+	Avoid     []layout.ServerID  // not on these, if that can be; what failed last first
 	// Urgent: the cell is full, and what waits must go on: short, from the reserve.
 	Urgent bool
 

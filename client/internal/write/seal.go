@@ -12,7 +12,7 @@ import (
 // never holds a stripe that isn't. A segment that was left has none by then.
 func (c *Core) sealAll(now time.Duration) {
 	for _, s := range c.closed {
-		if c.sealable(s) && now >= s.sealAt {
+		if c.sealable(s) && s.asking.passed(now) {
 			s.sealing = true
 			seal := c.sealOf(s).Clone()
 			c.do(Action{Kind: SealSegment, Seal: &seal})
@@ -48,8 +48,7 @@ func (c *Core) Sealed(now time.Duration, id layout.SegmentID, err error) {
 		case metaEnds(err):
 			c.end(errs.Wrap(err, "seal segment %d", id))
 		default: // the metadata service is away: move on first, seal later
-			s.sealWait = min(max(2*s.sealWait, retryFirst), retryMost)
-			s.sealAt = now + s.sealWait
+			s.asking.refused(now, retryMost)
 		}
 		break
 	}

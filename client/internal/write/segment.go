@@ -44,8 +44,7 @@ type segment struct {
 	seal     stripe.Seal // flushed stripes
 	recorded stripe.Seal // map segments: what the last recorded root holds
 	sealing  bool        // a SealSegment is under way
-	sealAt   time.Duration
-	sealWait time.Duration
+	asking   backoff     // for its seal
 }
 
 func (c *Core) newSegment(g Segment) *segment {

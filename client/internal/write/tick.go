@@ -43,7 +43,7 @@ func (c *Core) NextTick() (at time.Duration, ok bool) {
 	c.placeTick(want)
 	for _, s := range c.closed {
 		if c.sealable(s) {
-			want(s.sealAt)
+			want(s.asking.at)
 		}
 	}
 	return at, ok
