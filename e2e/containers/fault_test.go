@@ -272,6 +272,7 @@ func minorityAndM(t *testing.T, c *container.Cell, l *load) {
 }
 
 func rolling(t *testing.T, c *container.Cell, l *load) {
+	l.rolling = true
 	for _, n := range c.Servers() {
 		must(t, n.Stop(t.Context()), n.Start(t.Context()))
 		c.WaitUp()

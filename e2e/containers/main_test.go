@@ -18,7 +18,7 @@ import (
 var (
 	wanted = flag.Bool("containers", false, "run the tests, which need Docker")
 	seeded = flag.Uint64("seed", 0, "of every choice; 0: a new one")
-	bars   = flag.Bool("bars", false, "judge times too: ready in 20 s, a leader in 5 s, no read over 2 s")
+	bars   = flag.Bool("bars", false, "judge times too: ready in 20 s, a leader in 5 s, no read over 2 s while servers restart or are replaced one by one")
 )
 
 // stage is what all tests share: the engine, and the images built once.
@@ -99,6 +99,7 @@ type load struct {
 	node    *container.Node
 	plan    []string
 	checker string // the image of the program that checks the volume
+	rolling bool   // no read may take over 2 s, with -bars: servers are restarted or replaced in turn
 }
 
 var volumes struct {
@@ -170,7 +171,7 @@ func (l *load) end() {
 		l.t.Fatalf("the workload's last words: %q: %v", out[max(0, len(out)-200):], err)
 	}
 	l.t.Logf("%s: %d operations, %d reads, the slowest %d ms, %d over half a second", l.node.Name, began, reads, slowest, strings.Count(out, "slow read"))
-	if *bars && slowest > 2000 {
+	if *bars && l.rolling && slowest > 2000 {
 		l.t.Errorf("a read took %d ms", slowest)
 	}
 	l.verify(append([]string{"check", "--last", fmt.Sprint(began)}, l.plan...))

@@ -43,6 +43,7 @@ func TestRollingUpgradeAndBack(t *testing.T) {
 // workload goes on.
 func replaceAll(t *testing.T, c *container.Cell, l *load, image string, kinds ...[]*container.Node) {
 	t.Helper()
+	l.rolling = true
 	for _, kind := range kinds {
 		for _, n := range slices.Backward(kind) {
 			must(t, n.Replace(t.Context(), image))
