@@ -23,6 +23,7 @@ type fakeChunk struct {
 	control string
 	c       *apiClient
 	total   uint64 // bytes of the device
+	used    uint64 // of them
 	life    uint64 // the device's incarnation as registered
 	stop    func() // its service, not its heartbeats
 
@@ -77,7 +78,7 @@ func (f *fakeChunk) registration(life uint64) *pb.RegisterServerRequest {
 
 func (f *fakeChunk) heartbeat() (*pb.HeartbeatReply, error) {
 	return call(f.c, pb.MetaClient.Heartbeat, &pb.HeartbeatRequest{Server: f.id, DataAddress: f.control,
-		Devices: []*pb.Device{{Id: f.device, TotalBytes: f.total, State: "up", Incarnation: f.life}}})
+		Devices: []*pb.Device{{Id: f.device, TotalBytes: f.total, UsedBytes: f.used, State: "up", Incarnation: f.life}}})
 }
 
 // beat sends heartbeats until silence.

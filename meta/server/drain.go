@@ -12,8 +12,15 @@ import (
 	"strake/proto/pb"
 )
 
-// ChangeDevices implements pb.MetaServer.
+// ChangeDevices implements pb.MetaServer. One change is judged and carried out
+// after the other: two that data survives alone may together be one too many.
 func (s *Server) ChangeDevices(ctx context.Context, r *pb.ChangeDevicesRequest) (*pb.ChangeDevicesReply, error) {
+	select {
+	case s.changing <- struct{}{}:
+		defer func() { <-s.changing }()
+	case <-ctx.Done():
+		return nil, errs.As(ctx.Err(), errs.Deadline, "change devices: another change is under way")
+	}
 	view, err := s.fresh(ctx)
 	if err != nil {
 		return nil, err
@@ -22,7 +29,23 @@ func (s *Server) ChangeDevices(ctx context.Context, r *pb.ChangeDevicesRequest) 
 	if err != nil {
 		return nil, err
 	}
-	cmd := state.ChangeDevices{ID: state.CommandID(r.GetCommand()), Devices: ids}
+	cmd, err := s.judgedChange(view, r, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.do(ctx, cmd); err != nil {
+		return nil, err
+	}
+	reply := &pb.ChangeDevicesReply{}
+	for _, id := range ids {
+		reply.Devices = append(reply.Devices, uint64(id))
+	}
+	return reply, nil
+}
+
+// judgedChange gives the command for what is asked, unless it would endanger data.
+func (s *Server) judgedChange(view *state.View, r *pb.ChangeDevicesRequest, ids []deviceID) (cmd state.ChangeDevices, err error) {
+	cmd = state.ChangeDevices{ID: state.CommandID(r.GetCommand()), Devices: ids}
 	switch r.GetChange() {
 	case pb.ChangeDevicesRequest_DRAIN:
 		cmd.Change, err = state.DrainDevice, s.mayDrain(view, ids)
@@ -33,17 +56,7 @@ func (s *Server) ChangeDevices(ctx context.Context, r *pb.ChangeDevicesRequest) 
 	default:
 		err = errs.New(errs.InvalidArgument, "change devices", "change %d is not known", r.GetChange())
 	}
-	if err == nil {
-		err = s.do(ctx, cmd)
-	}
-	if err != nil {
-		return nil, err
-	}
-	reply := &pb.ChangeDevicesReply{}
-	for _, id := range ids {
-		reply.Devices = append(reply.Devices, uint64(id))
-	}
-	return reply, nil
+	return cmd, err
 }
 
 // devicesIn gives the devices that a request names: by themselves, or by their server.
@@ -66,7 +79,8 @@ func devicesIn(view *state.View, r *pb.ChangeDevicesRequest) (ids []deviceID, er
 	return ids, nil
 }
 
-// mayDrain refuses to drain devices whose shards would have no other place.
+// mayDrain refuses to drain devices whose shards would have no other place. What
+// still has to leave devices that drain already takes room too.
 func (s *Server) mayDrain(view *state.View, ids []deviceID) error {
 	const op = "drain"
 	left, free, used := map[serverID]bool{}, uint64(0), uint64(0)
@@ -74,7 +88,7 @@ func (s *Server) mayDrain(view *state.View, ids []deviceID) error {
 		if said, ok := s.alive.figures(d.ID); ok {
 			d.Total, d.Used, d.Reserved = said.Total, said.Used, said.Reserved+said.other
 		}
-		if slices.Contains(ids, d.ID) {
+		if slices.Contains(ids, d.ID) || d.State == state.DeviceDraining {
 			used += d.Used
 		} else if srv, _ := view.Server(d.Server); (d.State == state.DeviceUp || d.State == state.DeviceLimping) && srv.Up && s.alive.up(srv.ID) {
 			left[d.Server] = true

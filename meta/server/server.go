@@ -60,6 +60,7 @@ type Server struct {
 	made     *made
 	creating creating
 	kick     chan struct{} // a place for one: something happened that a controller may act on
+	changing chan struct{} // a place for one: a change of devices is judged and carried out
 	begun    atomic.Bool   // the soft state of a term in which this server leads is there
 
 	barriers barriers
@@ -74,7 +75,7 @@ func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, replica: opts.Replica, machine: opts.Machine, log: opts.Logger,
 		alive: newLiveness(opts.Timing.ServerSilence), control: newControl(opts.Timing),
-		moves: newMoveBudget(), reports: newReports(), journal: &journal{}, blocked: newBlockedWriters(), made: &made{}, qos: newShares(), kick: make(chan struct{}, 1),
+		moves: newMoveBudget(), reports: newReports(), journal: &journal{}, blocked: newBlockedWriters(), made: &made{}, qos: newShares(), kick: make(chan struct{}, 1), changing: make(chan struct{}, 1),
 		downs: map[serverID]struct{}{},
 	}
 	s.sessions = newSessions(opts.Timing.SessionTTL, s.control.kept)
