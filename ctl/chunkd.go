@@ -1,9 +1,13 @@
 package ctl
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"strake/chunkd"
+	"strake/chunkd/janitor"
 	"strake/client"
 	"strake/internal/errs"
 	"strake/internal/tls"
@@ -20,6 +24,7 @@ func (a *app) chunkdServe() *cobra.Command {
 	var cfg chunkd.Config
 	var insecure bool
 	var capacity size
+	upkeep := newUpkeepFlags()
 	c := &cobra.Command{
 		Use: "serve --device DIR", Short: "run a chunk server", Args: exactArgs(0),
 		Example: "  strake chunkd serve --device /mnt/nvme0 --device /mnt/nvme1 --cell a:7400,b:7400,c:7400 --domain zone1/rack7/host3\n" +
@@ -34,6 +39,9 @@ func (a *app) chunkdServe() *cobra.Command {
 			}
 			if capacity > 0 {
 				cfg.FS = limited(uint64(capacity))
+			}
+			if err := upkeep.into(&cfg.Upkeep); err != nil {
+				return err
 			}
 			recoverer := client.NewJanitor(client.Config{Addresses: cfg.Cell, Logger: cfg.Logger})
 			defer recoverer.Close()
@@ -53,9 +61,39 @@ func (a *app) chunkdServe() *cobra.Command {
 	f.StringVar(&cfg.Metrics, "metrics", "", "serve Prometheus metrics at HOST:PORT/metrics (default: not at all)")
 	f.Var((*qosSwitch)(&cfg.FIFO), "qos", "on: by class, reservation, weight and limit; off: in the order of arrival, to compare with")
 	f.BoolVar(&cfg.Calibrate, "calibrate", true, "measure each device for a second once the server serves, for `strake reserve`")
+	upkeep.add(f)
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("device")
 	return a.profiled(c)
+}
+
+// upkeepFlags are the paces of a chunk server's own work.
+type upkeepFlags struct {
+	rebuildRate, scrubRate size // bytes a second
+	scrubCycle             time.Duration
+}
+
+func newUpkeepFlags() *upkeepFlags {
+	return &upkeepFlags{scrubRate: janitor.DefaultScrubRate, scrubCycle: janitor.DefaultScrubCycle}
+}
+
+func (u *upkeepFlags) add(f *pflag.FlagSet) {
+	f.Var(&u.rebuildRate, "rebuild-rate", "most bytes a second that rebuilds write here; 0: what the devices have left. Data that can lose no more shard does not wait for it")
+	f.Var(&u.scrubRate, "scrub-rate", "most bytes a second that a scrub reads of each device")
+	f.DurationVar(&u.scrubCycle, "scrub-cycle", u.scrubCycle, "in which time each device is read once; 0: only by `strake scrub start`")
+}
+
+// into hands the flags over. Error: InvalidArgument for what can't be.
+func (u *upkeepFlags) into(to *chunkd.Upkeep) error {
+	if u.scrubRate == 0 || u.scrubCycle < 0 || u.scrubCycle > 0 && u.scrubCycle < time.Minute {
+		return errs.New(errs.InvalidArgument, "serve chunks", "a scrub of %s a second in %v", u.scrubRate.String(), u.scrubCycle).
+			WithHint("give --scrub-rate at least 1, and --scrub-cycle at least 1m, or 0 for none")
+	}
+	to.RebuildRate, to.ScrubRate, to.ScrubCycle = int64(u.rebuildRate), int64(u.scrubRate), u.scrubCycle
+	if u.scrubCycle == 0 {
+		to.ScrubCycle = -1 // never
+	}
+	return nil
 }
 
 // qosSwitch is the flag --qos=on|off; it is true when that is off.

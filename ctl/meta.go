@@ -11,6 +11,7 @@ import (
 
 	"strake/client"
 	"strake/internal/discovery"
+	"strake/internal/errs"
 	"strake/internal/tls"
 	"strake/meta"
 )
@@ -18,6 +19,9 @@ import (
 // memberTimeout bounds the addition or removal of a metadata server: a new one
 // copies the state first.
 const memberTimeout = time.Minute
+
+// minRebuildAfter is the least that --rebuild-after takes.
+const minRebuildAfter = 10 * time.Second
 
 func (a *app) metaCommand() *cobra.Command {
 	return group("meta", "metadata servers", a.metaServe(), a.metaAdd(), a.metaRemove(), a.metaBackup(), a.metaRestore())
@@ -41,6 +45,10 @@ listed form the cell.`,
 			"  strake meta serve --dir /var/lib/strake/meta --listen a:7400 --peers a:7400,b:7400,c:7400\n" +
 			"  strake meta serve --dir /var/lib/strake/meta --listen a:7400 --cell etcd://e1,e2,e3/prod --bootstrap 3",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cfg.RebuildAfter < minRebuildAfter {
+				return errs.New(errs.InvalidArgument, "serve metadata", "rebuilds after %v: a server that restarts would be given up", cfg.RebuildAfter).
+					WithHint("give --rebuild-after at least %v", minRebuildAfter)
+			}
 			cfg.ShardLength = int64(shardLength)
 			cfg.Peers = splitList(peers)
 			if discovery.IsURL(a.config.Cell) {
@@ -59,6 +67,7 @@ listed form the cell.`,
 	f.StringVar(&peers, "peers", "", "all metadata servers of the cell, this one included (default: this one alone)")
 	f.IntVar(&cfg.Bootstrap, "bootstrap", 3, "how many servers form the cell that etcd lists, where no --peers are given")
 	f.Var(&shardLength, "shard-length", "longest shard, 4MiB to 1GiB, a power of two; used when the cell forms")
+	f.DurationVar(&cfg.RebuildAfter, "rebuild-after", 10*time.Minute, "how long a chunk server may be gone before its shards are made again; the same on each server")
 	f.BoolVar(&insecure, tls.InsecureFlag, false, "listen beyond loopback without any security")
 	_ = c.MarkFlagRequired("dir")
 	return a.profiled(c)

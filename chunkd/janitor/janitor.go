@@ -68,17 +68,18 @@ type Config struct {
 }
 
 const (
-	defaultScrubRate  = 64 << 20
-	defaultScrubCycle = 7 * 24 * time.Hour
-	defaultSweep      = time.Hour
+	DefaultScrubRate  = 64 << 20           // bytes a second of each device
+	DefaultScrubCycle = 7 * 24 * time.Hour // in which each device is read once
+
+	defaultSweep = time.Hour
 )
 
 func (c *Config) defaults() {
 	if c.ScrubRate == 0 {
-		c.ScrubRate = defaultScrubRate
+		c.ScrubRate = DefaultScrubRate
 	}
 	if c.ScrubCycle == 0 {
-		c.ScrubCycle = defaultScrubCycle
+		c.ScrubCycle = DefaultScrubCycle
 	}
 	if c.SweepEvery == 0 {
 		c.SweepEvery = defaultSweep
