@@ -36,6 +36,9 @@ const (
 	limpStreak  = 8
 	soundStreak = 3
 	minLimp     = 10 * time.Millisecond
+	// minSilence is for how long a server must have answered nothing before others
+	// are told: one that is down, or stands still, is known by its heartbeats sooner.
+	minSilence = 6 * time.Second
 )
 
 // pace knows how fast each chunk server answers reads, and which one is silent or
@@ -72,6 +75,7 @@ type serverPace struct {
 	queue    time.Duration
 	answered time.Time // when the latest answer came
 	suspect  bool
+	silent   time.Time     // while it is suspect for its silence: since when it owes an answer
 	limps    bool          // suspect for its slowness, not for its silence
 	streak   int           // slow answers in a row; of one that limps, quick ones to probes
 	slowest  time.Duration // the latest slow answer
@@ -242,7 +246,7 @@ func (p *pace) hedge(id layout.ServerID, sentAt time.Time) (granted, fresh bool)
 	if s.answered.Before(sentAt) {
 		fresh = !s.suspect
 		if fresh {
-			s.suspect = true
+			s.suspect, s.silent = true, sentAt
 			p.suspects.Add(1)
 		}
 		return true, fresh
@@ -273,14 +277,19 @@ func (p *pace) suspect(id layout.ServerID) bool {
 	return s != nil && s.suspect
 }
 
-// limping tells whether a server is suspect for its slowness, how long the latest of
-// its slow answers took, and how long others' reads take at most, mostly.
-func (p *pace) limping(id layout.ServerID) (took, others time.Duration, limps bool) {
+// limping tells whether a server is suspect for its slowness, or has been for its
+// silence for long; how long the latest of its slow answers took, or the silence; and
+// how long others' reads take at most, mostly.
+func (p *pace) limping(id layout.ServerID, now time.Time) (took, others time.Duration, limps bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.servers[id]
-	if s == nil || !s.limps {
+	switch {
+	case s == nil || !s.suspect:
 		return 0, 0, false
+	case !s.limps:
+		took = now.Sub(s.silent)
+		return took, p.slowness(0).p99, took >= minSilence
 	}
 	return s.slowest, p.slowness(s.slowKind).p99, true
 }

@@ -34,7 +34,7 @@ func (s *shardServers) probe(t target, device layout.DeviceID, shard frame.Shard
 			if ctx.Err() != nil || !s.pace.suspect(t.server) {
 				return
 			}
-			told.tell(s.pace.limping(t.server))
+			told.tell(s.pace.limping(t.server, time.Now()))
 			body := frame.ReadBody{Shard: shard, Ranges: []frame.ReadRange{at}}
 			call := &transport.Call{Request: frame.Request{Kind: frame.Read, Flags: frame.NoCRCs, Class: layout.ClassInference},
 				Meta: body.AppendTo(nil), Into: [][]byte{make([]byte, layout.BlockSize)}}
@@ -52,7 +52,8 @@ func (s *shardServers) probe(t target, device layout.DeviceID, shard frame.Shard
 	})
 }
 
-// limper tells the metadata service of a device that limps, as long as it does.
+// limper tells the metadata service of a device that limps, or answers nothing, as
+// long as it does.
 type limper struct {
 	cell   *Cell
 	device layout.DeviceID

@@ -95,6 +95,44 @@ func TestTwoClientsConvictADevice(t *testing.T) {
 	})
 }
 
+// TestAServerThatAnswersNobodyGetsNoSegments: its heartbeats go on, and nothing comes
+// of its data. Two clients that read find out.
+func TestAServerThatAnswersNobodyGetsNoSegments(t *testing.T) {
+	c := Start(t, Options{Chunkds: 5})
+	_, v := volume(t, c, 16*mib, 2, 1)
+	want := pattern(1, 8*mib)
+	write(t, v, want, 0)
+	closed(t, v)
+	mute := segments(t, c, "v")[0].Placements[0].Server
+	at := slices.IndexFunc(c.Chunkds, func(s *Chunkd) bool { return uint64(s.ID()) == mute })
+	cells := []*client.Cell{c.Dial(), c.Dial()}
+	var readers []*client.Volume
+	for _, cell := range cells {
+		readers = append(readers, open(t, cell, "v", client.OpenOptions{}))
+	}
+	c.Chunkds[at].data.pause()
+	for _, r := range readers {
+		holds(t, r, want, 0)
+	}
+	waitForState(t, c, cells[0], mute, "limping")
+	create(t, cells[0], "w", 16*mib, 2, 1)
+	w := open(t, cells[0], "w", writing)
+	write(t, w, want, 0)
+	for _, seg := range segments(t, c, "w") {
+		for _, p := range seg.Placements {
+			if p.Server == mute {
+				t.Errorf("segment %d was placed on server %d, which answers nobody", seg.Id, mute)
+			}
+		}
+	}
+	c.Chunkds[at].data.resume()
+	waitForState(t, c, cells[0], mute, "up")
+	closed(t, w)
+	for _, r := range readers {
+		closed(t, r)
+	}
+}
+
 // waitForState waits until a server's device is in a state, and gives its id.
 func waitForState(t *testing.T, c *Cell, cell *client.Cell, server uint64, state string) (device uint64) {
 	t.Helper()
