@@ -2,6 +2,8 @@ package janitor
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"strake/internal/errs"
@@ -22,24 +24,16 @@ func (s *scrub) compare(ctx context.Context, ref frame.ShardRef) {
 		return
 	}
 	t, err := s.janitor.segmentTask(ctx, ref, &s.dev)
-	if err == nil {
-		err = s.compareAll(ctx, t)
-	}
-	if err != nil && ctx.Err() == nil {
-		s.janitor.log.Warn("parity not compared", "segment", ref.Segment, "err", err)
-	}
-	if t == nil {
+	if err != nil {
+		s.notCompared(ctx, ref, err)
 		return
 	}
-	var reports []*pb.ShardReport
-	for _, src := range t.sources {
-		if src.found {
-			reports = append(reports, &pb.ShardReport{Kind: uint32(errs.Corrupt), Detail: "deep scrub: wrong bytes were read",
-				Shard: &pb.ShardRef{Segment: uint64(src.ref.Segment), Shard: uint32(src.ref.Shard), Generation: uint32(src.ref.Generation), Device: uint64(src.device)}})
-		}
-	}
-	if len(reports) > 0 {
-		s.janitor.tell(ctx, reports)
+	s.compareAll(ctx, t)
+}
+
+func (s *scrub) notCompared(ctx context.Context, ref frame.ShardRef, err error) {
+	if ctx.Err() == nil {
+		s.janitor.log.Warn("parity not compared", "segment", ref.Segment, "err", err)
 	}
 }
 
@@ -75,18 +69,44 @@ func (j *Janitor) segmentTask(ctx context.Context, ref frame.ShardRef, dev *Devi
 	return &task{job: b, Work: j.work(dev)}, nil
 }
 
-// compareAll goes through the segment batch by batch.
-func (s *scrub) compareAll(ctx context.Context, t *task) error {
+// compareAll goes through the segment batch by batch, and reports what it found:
+// sources with wrong bytes, and parity that is not what the data encodes to.
+func (s *scrub) compareAll(ctx context.Context, t *task) {
+	odd := make([]oddParity, t.spec.Geometry.Shards())
 	list, err := t.list(ctx)
 	for err == nil && len(list) > 0 {
 		batch := cutBatch(list)
 		list = list[len(batch):]
-		err = s.compareBatch(ctx, t, batch)
+		err = s.compareBatch(ctx, t, batch, odd)
 	}
-	return err
+	if err != nil {
+		s.notCompared(ctx, t.ref(), err)
+	}
+	var found []finding
+	for _, src := range t.sources {
+		shard := refOut(src.ref, src.device)
+		if src.found {
+			found = append(found, finding{shard: shard, kind: errs.Corrupt, text: "deep scrub: wrong bytes were read"})
+		}
+		if o := odd[src.ref.Shard]; o.stripes > 0 {
+			found = append(found, finding{shard: shard, at: o.at, kind: errs.Internal,
+				text: fmt.Sprintf("deep scrub: the parity of %d stripes, the first of them %d, is not what their data encodes to; "+
+					"it can't be made again from them: have the data written again (copy it, or clean the volume)", o.stripes, o.first)})
+		}
+	}
+	s.report(ctx, found...)
 }
 
-func (s *scrub) compareBatch(ctx context.Context, t *task, list []sealed) error {
+// oddParity counts a parity shard's stripes that do not match their data.
+type oddParity struct {
+	stripes int
+	first   layout.Seq
+	at      layout.ShardOffset
+}
+
+// compareBatch compares some stripes. Where wrong bytes keep one from being read,
+// the others are compared one by one. Error: a source that does not answer.
+func (s *scrub) compareBatch(ctx context.Context, t *task, list []sealed, odd []oddParity) error {
 	batch := make([]*wanted, len(list))
 	var bytes int64
 	parity := t.spec.Geometry.ParityMask()
@@ -99,18 +119,50 @@ func (s *scrub) compareBatch(ctx context.Context, t *task, list []sealed) error 
 		return err
 	}
 	if err := t.gather(ctx, batch, layout.MaxShards); err != nil {
-		return err
+		if ctx.Err() != nil || !slices.ContainsFunc(t.sources, func(src *source) bool { return src.found }) ||
+			slices.ContainsFunc(t.sources, func(src *source) bool { return src.failed }) {
+			return err
+		}
+		if len(list) == 1 {
+			return nil // it can't be compared before its shard is repaired
+		}
+		for i := range list {
+			if err := s.compareBatch(ctx, t, list[i:i+1], odd); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for _, w := range batch {
 		if w.header.Shape.Unit == 0 {
 			continue
 		}
-		if err := t.decode(w, parity); err != nil {
+		if err := t.compare(w, odd); err != nil {
 			return err
 		}
 		s.mu.Lock()
 		s.met.ParityCompared += uint64(w.header.Shape.Unit) * uint64(t.spec.Geometry.M)
 		s.mu.Unlock()
+	}
+	return nil
+}
+
+// compare encodes a stripe's data again and counts the parity units that differ
+// from what its header says.
+func (t *task) compare(w *wanted, odd []oddParity) error {
+	parity := t.spec.Geometry.ParityMask()
+	if err := t.encode(w, parity); err != nil {
+		return err
+	}
+	for m := parity; m != 0; m &= m - 1 {
+		s, _ := m.Nth(0)
+		if unitFits(w.header, s, w.units[s]) {
+			continue
+		}
+		o := &odd[s]
+		if o.stripes++; o.stripes == 1 {
+			o.first, o.at = w.header.Seq, w.header.Offset
+		}
 	}
 	return nil
 }

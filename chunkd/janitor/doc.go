@@ -29,8 +29,11 @@
 //	I3  A rebuild that fails leaves its shard where it is: a repeat goes on with
 //	    it. Only CheckShards' answer removes one.
 //	I4  One task at a time works on a shard of this server, removal included.
-//	I5  A scrub cycle reads every finalized shard once; what it finds it reports,
-//	    and repairs nothing by itself.
+//	I5  A scrub cycle reads every finalized shard once, unless a device was too busy
+//	    for minutes; what it finds it reports, and repairs nothing by itself. That a
+//	    device is busy says nothing of a shard.
+//	I6  A sweep looks for what the state places on a device only after the state
+//	    named it: what it reports missing then is lost, whatever ran meanwhile.
 //
 // # Pace
 //

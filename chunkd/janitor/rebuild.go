@@ -192,16 +192,7 @@ func (t *task) unit(w *wanted) ([]byte, error) {
 
 // decode computes units from those at hand and holds them against the header.
 func (t *task) decode(w *wanted, want layout.Mask) error {
-	coder, err := t.Coders.For(t.spec.Geometry)
-	if err != nil {
-		return err
-	}
-	for m := want; m != 0; m &= m - 1 {
-		s, _ := m.Nth(0)
-		w.units[s] = make([]byte, w.header.Shape.Unit)
-	}
-	zero := w.header.Geometry.DataMask() &^ w.header.Shape.Data
-	if err := coder.Reconstruct(w.units, w.have&^want, zero, want); err != nil {
+	if err := t.encode(w, want); err != nil {
 		return err
 	}
 	for m := want; m != 0; m &= m - 1 {
@@ -211,6 +202,20 @@ func (t *task) decode(w *wanted, want layout.Mask) error {
 		}
 	}
 	return nil
+}
+
+// encode computes units from those at hand.
+func (t *task) encode(w *wanted, want layout.Mask) error {
+	coder, err := t.Coders.For(t.spec.Geometry)
+	if err != nil {
+		return err
+	}
+	for m := want; m != 0; m &= m - 1 {
+		s, _ := m.Nth(0)
+		w.units[s] = make([]byte, w.header.Shape.Unit)
+	}
+	zero := w.header.Geometry.DataMask() &^ w.header.Shape.Data
+	return coder.Reconstruct(w.units, w.have&^want, zero, want)
 }
 
 // readOwn reads the shard's own units and marks the stripes whose bytes are

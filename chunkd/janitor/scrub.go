@@ -22,6 +22,10 @@ const (
 	keptFindings = 64
 	// scrubRead is the most that is read at once.
 	scrubRead = 1 << 20
+	// putOff is how long a cycle waits, when it is through, before it looks again
+	// at the shards that could not be read then; it doubles, putOffRounds times.
+	putOff       = time.Second
+	putOffRounds = 8
 )
 
 // scrub reads a device in cycles.
@@ -80,24 +84,51 @@ func (s *scrub) start(deep bool) {
 }
 
 // cycle checks every finalized shard once, beginning anywhere, so that a server
-// that restarts often gets everywhere in time.
+// that restarts often gets everywhere in time. A shard that another task works on,
+// or that the device was too busy for, is looked at again at the end.
 func (s *scrub) cycle(ctx context.Context) {
 	list := s.begin()
 	if n := len(list); n > 0 {
 		from := rand.IntN(n)
 		list = slices.Concat(list[from:], list[:from])
 	}
-	for _, ref := range list {
-		if ctx.Err() != nil || s.dev.Store.Err() != nil {
+	wait := putOff
+	for range putOffRounds {
+		if list = s.round(ctx, list); len(list) == 0 || pause(ctx, wait) != nil {
 			break
 		}
-		s.check(ctx, ref)
+		wait *= 2
+	}
+	if len(list) > 0 && ctx.Err() == nil {
+		s.janitor.log.Warn("shards not scrubbed in this cycle: they could not be read", "device", s.dev.ID, "count", len(list))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = false
 	if ctx.Err() == nil {
 		s.met.Cycles++
+	}
+}
+
+// round checks shards one after the other and gives those to be looked at again.
+func (s *scrub) round(ctx context.Context, list []frame.ShardRef) (again []frame.ShardRef) {
+	for _, ref := range list {
+		if ctx.Err() != nil || s.dev.Store.Err() != nil {
+			return nil
+		}
+		if !s.check(ctx, ref) {
+			again = append(again, ref)
+		}
+	}
+	return again
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }
 
@@ -130,14 +161,18 @@ func (s *scrub) begin() (list []frame.ShardRef) {
 	return list
 }
 
-// check reads one shard and reports what is wrong with it.
-func (s *scrub) check(ctx context.Context, ref frame.ShardRef) {
+// check reads one shard and reports what is wrong with it. It tells whether the
+// cycle is through with it.
+func (s *scrub) check(ctx context.Context, ref frame.ShardRef) (through bool) {
 	end, err := s.janitor.begin(ref.ShardKey)
 	if err != nil {
-		return // it is being worked on, or the server shuts down
+		return false // it is being worked on, or the server shuts down
 	}
 	defer end()
 	n, at, err := s.verify(ctx, ref)
+	if passing(err) || ctx.Err() != nil || s.dev.Store.Err() != nil {
+		return false
+	}
 	s.mu.Lock()
 	s.met.Shards++
 	s.met.Bytes += uint64(n)
@@ -146,18 +181,40 @@ func (s *scrub) check(ctx context.Context, ref frame.ShardRef) {
 	switch kind := errs.KindOf(err); {
 	case err == nil && deep:
 		s.compare(ctx, ref)
-	case ctx.Err() != nil, kind == errs.OK, kind == errs.NotHere, kind == errs.StaleGeneration, s.dev.Store.Err() != nil:
+	case kind == errs.OK, kind == errs.NotHere, kind == errs.StaleGeneration: // it has moved, or it is sound
 	default:
-		s.report(ctx, ref, at, err)
+		s.report(ctx, finding{shard: refOut(ref, s.dev.ID), at: at, kind: errs.Corrupt, text: err.Error()})
 	}
+	return true
 }
 
-// verify holds every unit of a shard against its header. at is where the first
-// wrong byte was found.
+// passing tells whether an error says nothing of the shard: the device was busy, or
+// this server shuts down.
+func passing(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Overloaded, errs.Deadline, errs.Canceled, errs.Closed, errs.Busy, errs.Unavailable:
+		return true
+	}
+	return false
+}
+
+// verify holds every unit of a shard against its header.
 func (s *scrub) verify(ctx context.Context, ref frame.ShardRef) (n int64, at layout.ShardOffset, err error) {
+	return Verify(s.dev.Store, ref, func(at layout.ShardOffset, buf []byte) error {
+		if err := s.pace.take(ctx, int64(len(buf))); err != nil {
+			return err
+		}
+		return s.dev.read(ctx, ref, at, buf)
+	})
+}
+
+// Verify holds every unit of a shard against its header. read reads the shard's
+// bytes from an offset on. n is how many bytes were read, at where the first wrong
+// one was found, or one that can't be read.
+func Verify(st Store, ref frame.ShardRef, read func(at layout.ShardOffset, buf []byte) error) (n int64, at layout.ShardOffset, err error) {
 	for next := layout.Seq(1); next != 0 && err == nil; {
 		var page []byte
-		if page, _, next, err = s.dev.Store.List(ref, next, listPage); err != nil {
+		if page, _, next, err = st.List(ref, next, listPage); err != nil {
 			return n, 0, err
 		}
 		for len(page) > 0 && err == nil {
@@ -166,44 +223,58 @@ func (s *scrub) verify(ctx context.Context, ref frame.ShardRef) (n int64, at lay
 				return n, 0, bad
 			}
 			page = page[size:]
-			at = h.Offset
 			n += int64(h.Shape.Unit)
-			err = s.verifyUnit(ctx, ref, h)
+			at, err = verifyUnit(ref, h, read)
 		}
 	}
 	return n, at, err
 }
 
-func (s *scrub) verifyUnit(ctx context.Context, ref frame.ShardRef, h *stripe.Header) error {
+func verifyUnit(ref frame.ShardRef, h *stripe.Header, read func(at layout.ShardOffset, buf []byte) error) (at layout.ShardOffset, err error) {
 	crcs := h.UnitCRCs(ref.Shard)
 	for off := uint32(0); off < h.Shape.Unit; off += scrubRead {
-		n := min(scrubRead, h.Shape.Unit-off)
-		if err := s.pace.take(ctx, int64(n)); err != nil {
-			return err
-		}
-		buf := make([]byte, n)
-		if err := s.dev.read(ctx, ref, h.Offset+layout.ShardOffset(off), buf); err != nil {
-			return err
+		buf := make([]byte, min(scrubRead, h.Shape.Unit-off))
+		at = h.Offset + layout.ShardOffset(off)
+		if err := read(at, buf); err != nil {
+			return at, err
 		}
 		for i := 0; i < len(buf); i += layout.BlockSize {
 			if stripe.BlockCRC(buf[i:i+layout.BlockSize]) != crcs[(int(off)+i)/layout.BlockSize] {
-				return errs.New(errs.Corrupt, "", "stripe %d: the block at %d has another checksum", h.Seq, int64(h.Offset)+int64(off)+int64(i))
+				at += layout.ShardOffset(i)
+				return at, errs.New(errs.Corrupt, "", "stripe %d: the block at %d has another checksum", h.Seq, at)
 			}
 		}
 	}
-	return nil
+	return at, nil
 }
 
-// report counts a finding and tells the metadata service, which has it repaired.
-func (s *scrub) report(ctx context.Context, ref frame.ShardRef, at layout.ShardOffset, cause error) {
-	s.janitor.log.Warn("scrub found a bad shard", "segment", ref.Segment, "shard", ref.Shard, "device", s.dev.ID, "err", cause)
-	shard := &pb.ShardRef{Segment: uint64(ref.Segment), Shard: uint32(ref.Shard), Generation: uint32(ref.Generation), Device: uint64(s.dev.ID)}
+// finding is what is wrong with a shard.
+type finding struct {
+	shard *pb.ShardRef
+	at    layout.ShardOffset
+	kind  errs.Kind // Corrupt: the metadata service has it made again; Internal: nothing can
+	text  string
+}
+
+func refOut(ref frame.ShardRef, device layout.DeviceID) *pb.ShardRef {
+	return &pb.ShardRef{Segment: uint64(ref.Segment), Shard: uint32(ref.Shard), Generation: uint32(ref.Generation), Device: uint64(device)}
+}
+
+// report counts findings and tells the metadata service.
+func (s *scrub) report(ctx context.Context, list ...finding) {
+	var reports []*pb.ShardReport
 	s.mu.Lock()
-	s.met.Found++
-	s.findings = append(s.findings, &pb.ScrubFinding{Shard: shard, Offset: uint64(at), Message: cause.Error()})
+	for _, f := range list {
+		s.janitor.log.Warn("scrub found a bad shard", "segment", f.shard.Segment, "shard", f.shard.Shard, "device", f.shard.Device, "err", f.text)
+		s.met.Found++
+		s.findings = append(s.findings, &pb.ScrubFinding{Shard: f.shard, Offset: uint64(f.at), Message: f.text})
+		reports = append(reports, &pb.ShardReport{Shard: f.shard, Kind: uint32(f.kind), Offset: uint64(f.at), Detail: "scrub: " + f.text})
+	}
 	s.findings = s.findings[max(0, len(s.findings)-keptFindings):]
 	s.mu.Unlock()
-	s.janitor.tell(ctx, []*pb.ShardReport{{Shard: shard, Kind: uint32(errs.Corrupt), Offset: uint64(at), Detail: "scrub: " + cause.Error()}})
+	if len(reports) > 0 {
+		s.janitor.tell(ctx, reports)
+	}
 }
 
 // tellTimeout bounds the report of a finding; the next cycle finds it again.

@@ -10,12 +10,13 @@ import (
 // A device holds one generation of a shard. One that was given up and came back
 // holds an older one than the placement's, and keeps it until the segment is whole
 // without it. When it is the only device left for a shard that was lost meanwhile,
-// the older generation has to make way first.
+// the older generation has to make way first. So has a damaged shard that can't be
+// repaired in its place, when no other device is left for it.
 
 // supersede deletes an older generation of the shard and creates the new one in its
 // place. It is deleted only after the whole new shard was made from the sources once,
 // and held against its checksums: what is deleted is needed no more. No placement
-// names it, now or later: generations only rise. refused is why the new shard could
+// names it, now or later, but one that counts it as lost: generations only rise. refused is why the new shard could
 // not be created, and the answer when there is no older generation.
 func (t *task) supersede(ctx context.Context, refused error) error {
 	old, ok := t.older()

@@ -25,12 +25,15 @@ type row struct {
 	seal   stripe.Seal
 	units  [3][][]byte // by shard and stripe
 	coders erasure.Set
+	odd    layout.Seq // the stripe whose parity is not what its data encodes to; 0: none is
 }
 
 const (
 	rowCell    layout.CellID    = 7
 	rowSegment layout.SegmentID = 5
 	rowStripes                  = 3
+
+	rowParity layout.ShardIndex = 2
 )
 
 var rowGeometry = layout.Geometry{K: 2, M: 1}
@@ -47,8 +50,11 @@ func (r *row) ref(i layout.ShardIndex, g layout.Generation) frame.ShardRef {
 }
 
 // newRow makes the segment with every shard at generation 1, finalized.
-func newRow(t *testing.T) *row {
-	r := &row{t: t, seal: stripe.NewSeal(rowSegment, rowGeometry)}
+func newRow(t *testing.T) *row { return newOddRow(t, 0) }
+
+// newOddRow makes one whose writer encoded a stripe wrongly.
+func newOddRow(t *testing.T, odd layout.Seq) *row {
+	r := &row{t: t, seal: stripe.NewSeal(rowSegment, rowGeometry), odd: odd}
 	for i := range r.stores {
 		r.disks[i] = vfs.NewMem(vfs.MemOptions{Capacity: 64 << 20})
 		r.must(store.Format(r.disks[i], format.Superblock{Cell: rowCell, UUID: layout.UUID{byte(i + 1)}, Server: layout.UUID{9}, LogKey: [16]byte{1}}))
@@ -77,6 +83,11 @@ func (r *row) append(builder *build.Builder, seq layout.Seq) {
 		Offset: layout.ShardOffset(seq-1) * layout.BlockSize, Ranges: []stripe.Range{{Start: layout.BlockNumber(seq) * 2, Count: 2, Kind: stripe.Write}}}
 	units, err := builder.Build(h, [][]byte{data})
 	r.must(err)
+	if seq == r.odd {
+		parity := units.Of(rowParity)[0]
+		parity[17] ^= 1
+		h.UnitCRCs(rowParity)[0] = stripe.BlockCRC(parity)
+	}
 	r.seal.Add(h)
 	for i, s := range r.stores {
 		h.Shard = layout.ShardIndex(i)
@@ -98,24 +109,33 @@ func (r *row) List(_ context.Context, addr string, ref frame.ShardRef, from layo
 	return page, next, err
 }
 
-// rebuild makes shard 0 at a generation where it lies at generation 1.
-func (r *row) rebuild(g layout.Generation) errs.Kind {
+// request asks for a shard of the row from others of generation 1.
+func (r *row) request(shard layout.ShardIndex, g layout.Generation, from ...layout.ShardIndex) *pb.RebuildShard {
 	seal := &pb.Seal{Segment: uint64(rowSegment), FirstSeq: uint64(r.seal.First), LastSeq: uint64(r.seal.Last), Count: r.seal.Count}
 	for _, sh := range r.seal.Shards {
 		seal.Shards = append(seal.Shards, &pb.ShardSeal{Count: sh.Count, Length: uint64(sh.Length), Digest: sh.Digest[:]})
 	}
-	q := &pb.RebuildShard{Seal: seal, Target: &pb.ShardSpec{Shard: &pb.ShardRef{Segment: uint64(rowSegment), Generation: uint32(g), Device: 1},
+	q := &pb.RebuildShard{Seal: seal, Target: &pb.ShardSpec{Shard: &pb.ShardRef{Segment: uint64(rowSegment), Shard: uint32(shard), Generation: uint32(g), Device: 1},
 		Volume: 1, Epoch: 1, Geometry: &pb.Geometry{K: 2, M: 1}, Length: 1 << 20, Cell: uint64(rowCell)}}
-	for i, addr := range []string{"1", "2"} {
-		q.Sources = append(q.Sources, &pb.RebuildSource{Shard: uint32(i + 1), Generation: 1, Device: uint64(i + 2), DataAddress: addr})
+	for _, i := range from {
+		q.Sources = append(q.Sources, &pb.RebuildSource{Shard: uint32(i), Generation: 1, Device: uint64(i + 1), DataAddress: string(rune('0' + i))})
 	}
-	w := Work{Device: &Device{ID: 1, Store: r.stores[0], Sched: &turns{quantum: 1 << 20}}, Coders: &r.coders, Remote: r,
+	return q
+}
+
+// work works on shard 0's store, and finds the others in theirs.
+func (r *row) work() Work {
+	return Work{Device: &Device{ID: 1, Store: r.stores[0], Sched: &turns{quantum: 1 << 20}}, Coders: &r.coders, Remote: r,
 		Pace: func(context.Context, int64) error { return nil }, Together: func(list []func()) {
 			for _, f := range list {
 				f()
 			}
 		}}
-	return errs.Kind(w.Rebuild(r.t.Context(), q).Result.Kind)
+}
+
+// rebuild makes shard 0 at a generation where it lies at generation 1.
+func (r *row) rebuild(g layout.Generation) errs.Kind {
+	return errs.Kind(r.work().Rebuild(r.t.Context(), r.request(0, g, 1, 2)).Result.Kind)
 }
 
 // reads tells whether shard 0 reads back at a generation.

@@ -1,7 +1,10 @@
 package janitor
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
 	"time"
 
 	"strake/chunkd/store"
@@ -36,24 +39,32 @@ func (j *Janitor) sweeps() {
 	}
 }
 
-// sweep asks of every shard of a device whether it is needed. The shards of a
-// question are claimed first, so that no rebuild begins on one that the answer
-// gives up.
+// sweep asks of every shard of a device whether it is needed, and whether others are
+// missed. The shards of a question are claimed first, so that no rebuild begins on
+// one that the answer gives up.
 func (j *Janitor) sweep(ctx context.Context, d *Device) error {
 	var all []frame.ShardRef
 	d.Store.Each(func(st store.Stat) bool { all = append(all, st.Ref); return true })
-	for len(all) > 0 {
-		n := min(sweepPage, len(all))
-		if err := j.sweepPage(ctx, d, all[:n]); err != nil {
+	slices.SortFunc(all, func(a, b frame.ShardRef) int {
+		return cmp.Or(cmp.Compare(a.Segment, b.Segment), cmp.Compare(a.Shard, b.Shard))
+	})
+	for after, more := layout.SegmentID(0), true; more; {
+		n, through := min(sweepPage, len(all)), layout.SegmentID(math.MaxUint64)
+		if more = n < len(all); more {
+			through = all[n-1].Segment
+		}
+		if err := j.sweepPage(ctx, d, all[:n], after, through); err != nil {
 			return err
 		}
-		all = all[n:]
+		all, after = all[n:], through
 	}
 	return d.Store.Err()
 }
 
-func (j *Janitor) sweepPage(ctx context.Context, d *Device, refs []frame.ShardRef) error {
-	req := &pb.CheckShardsRequest{Server: uint64(j.cfg.Server)}
+// sweepPage asks about some of a device's shards: all that it has in segments above
+// one, up to another.
+func (j *Janitor) sweepPage(ctx context.Context, d *Device, refs []frame.ShardRef, after, through layout.SegmentID) error {
+	req := &pb.CheckShardsRequest{Server: uint64(j.cfg.Server), Device: uint64(d.ID), After: uint64(after), Through: uint64(through)}
 	claimed := map[layout.ShardKey]frame.ShardRef{}
 	for _, ref := range refs {
 		end, err := j.begin(ref.ShardKey)
@@ -62,10 +73,7 @@ func (j *Janitor) sweepPage(ctx context.Context, d *Device, refs []frame.ShardRe
 		}
 		defer end()
 		claimed[ref.ShardKey] = ref
-		req.Shards = append(req.Shards, &pb.ShardRef{Segment: uint64(ref.Segment), Shard: uint32(ref.Shard), Generation: uint32(ref.Generation), Device: uint64(d.ID)})
-	}
-	if len(req.Shards) == 0 {
-		return nil
+		req.Shards = append(req.Shards, refOut(ref, d.ID))
 	}
 	asking, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
@@ -81,7 +89,36 @@ func (j *Janitor) sweepPage(ctx context.Context, d *Device, refs []frame.ShardRe
 	if err == nil {
 		err = j.remove(d, claimed, reply.Abandoned, d.Store.Discard)
 	}
+	j.missed(ctx, d, reply.Missing)
 	return err
+}
+
+// missed reports the shards that the state places on a device, and that it does not
+// have. It looks for them after the state named them: what a rebuild has made since
+// the sweep began is there.
+func (j *Janitor) missed(ctx context.Context, d *Device, list []*pb.ShardRef) {
+	reports := Lacking(d.Store, list)
+	for _, r := range reports {
+		j.log.Warn("shard missed", "segment", r.Shard.Segment, "shard", r.Shard.Shard, "device", d.ID, "err", r.Detail)
+	}
+	for len(reports) > 0 && d.Store.Err() == nil {
+		n := min(sweepPage, len(reports))
+		j.tell(ctx, reports[:n])
+		reports = reports[n:]
+	}
+}
+
+// Lacking gives a report of each shard that a store does not have, or has in another
+// generation only.
+func Lacking(s Store, list []*pb.ShardRef) (reports []*pb.ShardReport) {
+	for _, p := range list {
+		ref := frame.ShardRef{ShardKey: layout.ShardKey{Segment: layout.SegmentID(p.Segment), Shard: layout.ShardIndex(p.Shard)}, Generation: layout.Generation(p.Generation)}
+		_, err := s.Stat(ref)
+		if kind := errs.KindOf(err); kind == errs.NotHere || kind == errs.StaleGeneration {
+			reports = append(reports, &pb.ShardReport{Shard: p, Kind: uint32(kind), Detail: "sweep: " + err.Error()})
+		}
+	}
+	return reports
 }
 
 // remove removes the shards that an answer names, if they were asked about.

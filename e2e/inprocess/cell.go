@@ -49,6 +49,9 @@ type Options struct {
 	Disk func(server int) (vfs.FS, error)
 	// Timing replaces the quick times of the metadata service.
 	Timing server.Timing
+	// SweepEvery is how often chunk servers look for leftovers and for what they miss;
+	// zero: as by default.
+	SweepEvery time.Duration
 }
 
 func (o Options) withDefaults() Options {

@@ -46,7 +46,8 @@ func (s *Chunkd) ID() layout.ServerID { return s.server.ID() }
 func (s *Chunkd) start() error {
 	cfg := chunkd.Config{Cell: s.cell.Address, Listen: "127.0.0.1:0", Control: "127.0.0.1:0",
 		Domain: fmt.Sprintf("zone/rack/host-%d", s.number), Devices: []string{fmt.Sprintf("device-%d", s.number)},
-		Recoverer: s.cell.janitor, Drain: drain, Logger: s.cell.logger(fmt.Sprintf("chunkd %d", s.number)), FS: s.open}
+		Recoverer: s.cell.janitor, Drain: drain, Logger: s.cell.logger(fmt.Sprintf("chunkd %d", s.number)), FS: s.open,
+		Upkeep: chunkd.Upkeep{SweepEvery: s.cell.o.SweepEvery}}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if s.cell.o.Direct {

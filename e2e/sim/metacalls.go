@@ -8,6 +8,7 @@ import (
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/meta/state"
+	"strake/proto/pb"
 	"strake/proto/stripe"
 )
 
@@ -99,7 +100,7 @@ func (m *metaService) handle(f *simclient.Fiber, request any) (any, error) {
 	case *reportShards:
 		return done, m.markReported(f, q.list)
 	case *simclient.ReportShard:
-		return done, m.markReported(f, []badShard{{q.Ref, q.Device, q.Kind}})
+		return done, m.markReported(f, []*pb.ShardReport{badShard(q.Ref, q.Device, q.Kind)})
 	}
 	return m.frozenCall(f, request)
 }

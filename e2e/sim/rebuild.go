@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"time"
 
@@ -181,7 +182,8 @@ func (c *chunkServer) sweepNow() {
 	for _, r := range refs {
 		c.busy[keyOf(r)] = true
 	}
-	c.askFor(&checkShards{c.id, refs}, func(r any, err error) {
+	q := &pb.CheckShardsRequest{Server: uint64(c.id), Shards: refs, Device: uint64(c.device), Through: math.MaxUint64}
+	c.askFor(&checkShards{q}, func(r any, err error) {
 		free()
 		if err != nil {
 			return
@@ -189,7 +191,23 @@ func (c *chunkServer) sweepNow() {
 		for _, g := range r.(*checked).gone {
 			c.removeLeftover(g.ref, g.abandoned)
 		}
+		c.missed(r.(*checked).missing)
 	}, free)
+}
+
+// missed reports what the state places here and the store does not have.
+func (c *chunkServer) missed(list []*pb.ShardRef) {
+	reports := janitor.Lacking(c.store, list)
+	for _, r := range reports {
+		c.s.note("missed", uint64(c.number), r.Shard.Segment<<8|uint64(r.Shard.Shard), uint64(r.Shard.Generation))
+		c.s.rare("a placed shard missed by its server")
+		if !c.s.hurt[c.device] {
+			c.s.fail("P3: server %d, whose medium is sound, does not have shard %v, which is placed there: %s", c.id, r.Shard, r.Detail)
+		}
+	}
+	if len(reports) > 0 {
+		c.ask(&reportShards{reports}, func(any, error) {})
+	}
 }
 
 func keyOf(r *pb.ShardRef) layout.ShardKey {
@@ -251,7 +269,10 @@ func (c *chunkServer) finalized() (list []frame.ShardRef) {
 
 // scrubOne verifies a shard and gives the number of bad ones.
 func (c *chunkServer) scrubOne(ref frame.ShardRef) int {
-	err := c.verifyShard(ref)
+	_, _, err := janitor.Verify(c.store, ref, func(at layout.ShardOffset, buf []byte) error {
+		_, err := c.store.Read(ref, []frame.ReadRange{{Offset: at, Length: uint32(len(buf))}}, buf)
+		return err
+	})
 	if kind := errs.KindOf(err); err == nil || kind == errs.NotHere || kind == errs.StaleGeneration {
 		return 0
 	}
@@ -260,33 +281,6 @@ func (c *chunkServer) scrubOne(ref frame.ShardRef) int {
 	if !c.s.hurt[c.device] {
 		c.s.fail("P3: server %d, whose medium is sound, has a bad shard %v: %v", c.id, ref.ShardKey, err)
 	}
-	c.ask(&reportShards{[]badShard{{ref, c.device, errs.Corrupt}}}, func(any, error) {})
+	c.ask(&reportShards{[]*pb.ShardReport{badShard(ref, c.device, errs.Corrupt)}}, func(any, error) {})
 	return 1
-}
-
-// verifyShard holds every unit of a shard against its header.
-func (c *chunkServer) verifyShard(ref frame.ShardRef) error {
-	for next := layout.Seq(1); next != 0; {
-		page, _, after, err := c.store.List(ref, next, 1<<20)
-		if err != nil {
-			return err
-		}
-		for next = after; len(page) > 0; {
-			h, n, err := stripe.Decode(page)
-			if err != nil {
-				return err
-			}
-			page = page[n:]
-			buf := make([]byte, h.Shape.Unit)
-			if _, err := c.store.Read(ref, []frame.ReadRange{{Offset: h.Offset, Length: h.Shape.Unit}}, buf); len(buf) > 0 && err != nil {
-				return err
-			}
-			for i, want := range h.UnitCRCs(ref.Shard) {
-				if stripe.BlockCRC(buf[i*layout.BlockSize:(i+1)*layout.BlockSize]) != want {
-					return errs.New(errs.Corrupt, "", "stripe %d: a block has another checksum", h.Seq)
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -19,22 +19,22 @@ import (
 
 // What chunk servers and clients tell or ask of shards.
 type (
-	checkShards struct {
-		server layout.ServerID
-		shards []*pb.ShardRef
+	checkShards struct{ request *pb.CheckShardsRequest }
+	checked     struct {
+		gone    []gone
+		missing []*pb.ShardRef
 	}
-	checked struct{ gone []gone }
-	gone    struct {
+	gone struct {
 		ref       *pb.ShardRef
 		abandoned bool
 	}
-	reportShards struct{ list []badShard }
-	badShard     struct {
-		ref    frame.ShardRef
-		device layout.DeviceID
-		kind   errs.Kind
-	}
+	reportShards struct{ list []*pb.ShardReport }
 )
+
+func badShard(ref frame.ShardRef, device layout.DeviceID, kind errs.Kind) *pb.ShardReport {
+	return &pb.ShardReport{Kind: uint32(kind),
+		Shard: &pb.ShardRef{Segment: uint64(ref.Segment), Shard: uint32(ref.Shard), Generation: uint32(ref.Generation), Device: uint64(device)}}
+}
 
 const rebuildCall = 20 * sourceCall
 
@@ -64,9 +64,9 @@ func (m *metaService) rebuild(f *simclient.Fiber, t reconcile.Rebuild) error {
 		return err
 	}
 	result := reply.Other.(*pb.RebuiltShard)
-	var bad []badShard
+	var bad []*pb.ShardReport
 	for _, ref := range result.Bad {
-		bad = append(bad, badShard{frame.ShardRef{ShardKey: keyOf(ref), Generation: layout.Generation(ref.Generation)}, layout.DeviceID(ref.Device), errs.Corrupt})
+		bad = append(bad, &pb.ShardReport{Shard: ref, Kind: uint32(errs.Corrupt)})
 	}
 	if err := m.markReported(f, bad); err != nil {
 		return err
@@ -102,17 +102,8 @@ func (m *metaService) settle(f *simclient.Fiber, t reconcile.Rebuild) error {
 }
 
 // markReported marks shards lost that were found bad where they are placed.
-func (m *metaService) markReported(f *simclient.Fiber, list []badShard) error {
-	var lost []state.ShardAt
-	for _, b := range list {
-		seg, ok := m.view().Segment(b.ref.Segment)
-		if !ok || seg.State != state.Finalized || int(b.ref.Shard) >= len(seg.Placements) || seg.Lost.Has(b.ref.Shard) {
-			continue
-		}
-		if p := seg.Placements[b.ref.Shard]; p.Generation == b.ref.Generation && p.Device == b.device {
-			lost = append(lost, state.ShardAt{Segment: b.ref.Segment, Shard: b.ref.Shard, Generation: b.ref.Generation})
-		}
-	}
+func (m *metaService) markReported(f *simclient.Fiber, list []*pb.ShardReport) error {
+	lost := server.Reported(m.view(), list)
 	if len(lost) == 0 {
 		return nil
 	}
@@ -149,9 +140,9 @@ func lostOf(g *state.Segment, asked []reconcile.Shard, failed map[layout.ShardIn
 // check answers which shards of a server are needed no more. The leader of the
 // simulation is the only one, and has applied all that was committed.
 func (m *metaService) check(q *checkShards) (any, error) {
-	out := &checked{}
-	for _, ref := range q.shards {
-		switch server.Verdict(m.view(), m.planner, m.alive, q.server, ref) {
+	out := &checked{missing: server.Missing(m.view(), q.request)}
+	for _, ref := range q.request.Shards {
+		switch server.Verdict(m.view(), m.planner, m.alive, layout.ServerID(q.request.Server), ref) {
 		case server.Leftover:
 			out.gone = append(out.gone, gone{ref, false})
 		case server.Abandoned:

@@ -273,9 +273,9 @@ func (b *builder) task(id layout.SegmentID) bool {
 }
 
 // place decides where a shard is made again. A shard marked lost on a device
-// that lives is repaired there; if that fails it goes elsewhere, where there is
-// another place. (Its own device can't take it under a new generation: a device
-// holds one generation of a shard.)
+// that lives is repaired there; if that fails it goes elsewhere, or, where there is
+// no other place, stays at home under a new generation: its device may have lost
+// all trace of the old one.
 func (b *builder) place(t *Rebuild, s *state.Segment, j *judgement) bool {
 	failures := b.pl.failures(*t)
 	home := j.doubtful.Has(t.Shard)
@@ -287,7 +287,7 @@ func (b *builder) place(t *Rebuild, s *state.Segment, j *judgement) bool {
 	case other:
 		t.Device = device
 	case home:
-		t.InPlace, t.Device = true, t.Old.Device
+		t.InPlace, t.Device = failures%2 == 0, t.Old.Device
 	default:
 		return false
 	}
@@ -325,8 +325,8 @@ func (pl *plan) sources(s *state.Segment, j *judgement, t *Rebuild) (list []Sour
 	for _, from := range []layout.Mask{j.readable, j.doubtful} {
 		for m := from; m != 0; m &= m - 1 {
 			i, _ := m.Nth(0)
-			if t.InPlace && i == t.Shard {
-				continue
+			if t.Device == t.Old.Device && i == t.Shard {
+				continue // it is repaired, or makes way for what is made of the others
 			}
 			d, _ := pl.view.Device(s.Placements[i].Device)
 			list = append(list, Source{Doubtful: j.doubtful.Has(i), Shard: Shard{Index: i, Server: d.Server, Placement: s.Placements[i]}})

@@ -27,6 +27,9 @@ func (s *Server) CheckShards(ctx context.Context, r *pb.CheckShardsRequest) (*pb
 		return nil, errs.New(errs.TooLarge, "check shards", "%d shards, at most %d", len(r.GetShards()), maxChecked)
 	}
 	reply := &pb.CheckShardsReply{}
+	if r.GetDevice() != 0 {
+		reply.Missing = Missing(s.machine.View(), r)
+	}
 	asked := s.judged(r.GetServer(), r.GetShards(), Leftover, Abandoned)
 	if len(asked) == 0 {
 		return reply, nil
@@ -37,6 +40,44 @@ func (s *Server) CheckShards(ctx context.Context, r *pb.CheckShardsRequest) (*pb
 	reply.Leftovers = s.judged(r.GetServer(), asked, Leftover)
 	reply.Abandoned = s.judged(r.GetServer(), asked, Abandoned)
 	return reply, nil
+}
+
+// Missing gives the finalized shards that are placed on a request's device and are
+// not among those that it asks about. Whoever asked looks for each of them after the
+// answer: a shard is on its device before the state places it there, and what is
+// deleted afterwards has moved on in the state, so one that is not found then is
+// lost, whatever ran meanwhile. At most maxChecked; the next question gives more.
+func Missing(view *state.View, r *pb.CheckShardsRequest) (list []*pb.ShardRef) {
+	dev := deviceID(r.GetDevice())
+	if d, ok := view.Device(dev); !ok || d.Server != serverID(r.GetServer()) || d.State == state.DeviceDead {
+		return nil
+	}
+	there := map[state.ShardAt]bool{}
+	for _, ref := range r.GetShards() {
+		there[shardAt(ref)] = true
+	}
+	for after, more := layout.SegmentID(r.GetAfter()), true; more; {
+		var page []state.Segment
+		page, more = view.SegmentsOnDevice(dev, after, maxPage)
+		for i := range page {
+			seg := &page[i]
+			after = seg.ID
+			if uint64(after) > r.GetThrough() || len(list) >= maxChecked {
+				return list
+			}
+			for n, p := range seg.Placements {
+				at := state.ShardAt{Segment: seg.ID, Shard: layout.ShardIndex(n), Generation: p.Generation}
+				if p.Device == dev && seg.State == state.Finalized && !seg.Lost.Has(at.Shard) && view.Needed(seg) && !there[at] {
+					list = append(list, &pb.ShardRef{Segment: uint64(seg.ID), Shard: uint32(n), Generation: uint32(p.Generation), Device: uint64(dev)})
+				}
+			}
+		}
+	}
+	return list
+}
+
+func shardAt(r *pb.ShardRef) state.ShardAt {
+	return state.ShardAt{Segment: layout.SegmentID(r.GetSegment()), Shard: layout.ShardIndex(r.GetShard()), Generation: layout.Generation(r.GetGeneration())}
 }
 
 // judged gives those of a server's shards that have one of some standings now.

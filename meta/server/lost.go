@@ -37,18 +37,26 @@ func lostOf(seg *state.Segment, asked []reconcile.Shard, failed []failure) (lost
 	return lost, nil
 }
 
-// markReported marks shards lost that were found corrupt or missing where their
-// segment's placement says they are. What was said of an older placement, or of a
-// segment that is still written, is passed over.
+// markReported marks shards lost that were found bad where they are placed.
 func (s *Server) markReported(ctx context.Context, reports []*pb.ShardReport) error {
-	view := s.machine.View()
-	var lost []state.ShardAt
+	lost := Reported(s.machine.View(), reports)
+	if len(lost) == 0 {
+		return nil
+	}
+	return s.do(ctx, state.MarkLost{Shards: lost})
+}
+
+// Reported gives the shards that were found corrupt, or missing, or in another
+// generation, where their segment's placement says they are. What was said of an
+// older placement, or of a segment that is still written, is passed over.
+func Reported(view *state.View, reports []*pb.ShardReport) (lost []state.ShardAt) {
 	for _, r := range reports {
-		if kind := errs.Kind(r.GetKind()); kind != errs.Corrupt && kind != errs.NotHere {
+		switch errs.Kind(r.GetKind()) {
+		case errs.Corrupt, errs.NotHere, errs.StaleGeneration:
+		default:
 			continue
 		}
-		at := state.ShardAt{Segment: layout.SegmentID(r.GetShard().GetSegment()), Shard: layout.ShardIndex(r.GetShard().GetShard()),
-			Generation: layout.Generation(r.GetShard().GetGeneration())}
+		at := shardAt(r.GetShard())
 		seg, ok := view.Segment(at.Segment)
 		if !ok || seg.State != state.Finalized || int(r.GetShard().GetShard()) >= len(seg.Placements) || seg.Lost.Has(at.Shard) {
 			continue
@@ -58,8 +66,5 @@ func (s *Server) markReported(ctx context.Context, reports []*pb.ShardReport) er
 			lost = append(lost, at)
 		}
 	}
-	if len(lost) == 0 {
-		return nil
-	}
-	return s.do(ctx, state.MarkLost{Shards: lost})
+	return lost
 }

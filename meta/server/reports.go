@@ -10,8 +10,8 @@ import (
 // maxReports bounds the bad shards that are remembered.
 const maxReports = 4096
 
-// reports remembers shards that clients found bad, for the status; it is soft
-// and starts empty. Slowness is not remembered.
+// reports remembers shards that clients and scrubs found bad, for the status; it
+// is soft and starts empty. Slowness is not remembered.
 type reports struct {
 	mu  sync.Mutex
 	bad map[layout.ShardKey]errs.Kind // guarded by mu
@@ -21,7 +21,9 @@ func newReports() *reports { return &reports{bad: map[layout.ShardKey]errs.Kind{
 
 // note remembers one and tells whether it is new.
 func (r *reports) note(shard layout.ShardKey, kind errs.Kind) bool {
-	if kind != errs.Corrupt && kind != errs.NotHere {
+	switch kind {
+	case errs.Corrupt, errs.NotHere, errs.Internal:
+	default:
 		return false
 	}
 	r.mu.Lock()

@@ -101,7 +101,7 @@ func (s *Server) problems(view *state.View, r *pb.StatusReply) []string {
 		}
 	}
 	if n := s.reports.count(); n > 0 {
-		add("clients found %d shards missing or corrupt since this server leads", n)
+		add("clients and scrubs found %d shards missing or corrupt since this server leads", n)
 	}
 	if r.SegmentsDegraded > r.SegmentsAtRisk+r.SegmentsLost {
 		add("%d segments miss a shard", r.SegmentsDegraded)

@@ -6811,7 +6811,10 @@ func (*ReportShardsReply) Descriptor() ([]byte, []int) {
 type CheckShardsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        uint64                 `protobuf:"varint,1,opt,name=server,proto3" json:"server,omitempty"`
-	Shards        []*ShardRef            `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty"`
+	Shards        []*ShardRef            `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty"`    // at most 4096
+	Device        uint64                 `protobuf:"varint,3,opt,name=device,proto3" json:"device,omitempty"`   // not 0: the answer also tells what is missing of this device's
+	After         uint64                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`     // in segments above this id
+	Through       uint64                 `protobuf:"varint,5,opt,name=through,proto3" json:"through,omitempty"` // up to this one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6860,10 +6863,32 @@ func (x *CheckShardsRequest) GetShards() []*ShardRef {
 	return nil
 }
 
+func (x *CheckShardsRequest) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *CheckShardsRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *CheckShardsRequest) GetThrough() uint64 {
+	if x != nil {
+		return x.Through
+	}
+	return 0
+}
+
 type CheckShardsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Leftovers     []*ShardRef            `protobuf:"bytes,1,rep,name=leftovers,proto3" json:"leftovers,omitempty"` // of which the state has a newer placement, or none any more
 	Abandoned     []*ShardRef            `protobuf:"bytes,2,rep,name=abandoned,proto3" json:"abandoned,omitempty"` // made by rebuilds that came to nothing
+	Missing       []*ShardRef            `protobuf:"bytes,3,rep,name=missing,proto3" json:"missing,omitempty"`     // placed on the device and not among those asked about: the server looks, and reports those that it doesn't have
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6908,6 +6933,13 @@ func (x *CheckShardsReply) GetLeftovers() []*ShardRef {
 func (x *CheckShardsReply) GetAbandoned() []*ShardRef {
 	if x != nil {
 		return x.Abandoned
+	}
+	return nil
+}
+
+func (x *CheckShardsReply) GetMissing() []*ShardRef {
+	if x != nil {
+		return x.Missing
 	}
 	return nil
 }
@@ -9704,13 +9736,17 @@ const file_meta_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\x04R\asession\x120\n" +
 	"\areports\x18\x02 \x03(\v2\x16.strake.v1.ShardReportR\areports\x121\n" +
 	"\adevices\x18\x03 \x03(\v2\x17.strake.v1.DeviceReportR\adevices\"\x13\n" +
-	"\x11ReportShardsReply\"Y\n" +
+	"\x11ReportShardsReply\"\xa1\x01\n" +
 	"\x12CheckShardsRequest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x12+\n" +
-	"\x06shards\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\x06shards\"x\n" +
+	"\x06shards\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\x06shards\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x04R\x05after\x12\x18\n" +
+	"\athrough\x18\x05 \x01(\x04R\athrough\"\xa7\x01\n" +
 	"\x10CheckShardsReply\x121\n" +
 	"\tleftovers\x18\x01 \x03(\v2\x13.strake.v1.ShardRefR\tleftovers\x121\n" +
-	"\tabandoned\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\tabandoned\"B\n" +
+	"\tabandoned\x18\x02 \x03(\v2\x13.strake.v1.ShardRefR\tabandoned\x12-\n" +
+	"\amissing\x18\x03 \x03(\v2\x13.strake.v1.ShardRefR\amissing\"B\n" +
 	"\x14ExplainVolumeRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xb7\x01\n" +
@@ -10171,144 +10207,145 @@ var file_meta_proto_depIdxs = []int32{
 	143, // 64: strake.v1.CheckShardsRequest.shards:type_name -> strake.v1.ShardRef
 	143, // 65: strake.v1.CheckShardsReply.leftovers:type_name -> strake.v1.ShardRef
 	143, // 66: strake.v1.CheckShardsReply.abandoned:type_name -> strake.v1.ShardRef
-	34,  // 67: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
-	105, // 68: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
-	106, // 69: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
-	1,   // 70: strake.v1.RebalanceRequest.change:type_name -> strake.v1.RebalanceRequest.Change
-	115, // 71: strake.v1.RebalanceReply.fills:type_name -> strake.v1.DeviceFill
-	2,   // 72: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
-	122, // 73: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
-	24,  // 74: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
-	24,  // 75: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
-	24,  // 76: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
-	20,  // 77: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
-	20,  // 78: strake.v1.Reservation.served:type_name -> strake.v1.Rate
-	129, // 79: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
-	129, // 80: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
-	20,  // 81: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
-	20,  // 82: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
-	20,  // 83: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
-	23,  // 84: strake.v1.ReserveReply.devices:type_name -> strake.v1.DeviceCapacity
-	129, // 85: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
-	129, // 86: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
-	20,  // 87: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
-	23,  // 88: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
-	34,  // 89: strake.v1.FlattenVolumeReply.volume:type_name -> strake.v1.Volume
-	3,   // 90: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
-	5,   // 91: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
-	8,   // 92: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
-	10,  // 93: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
-	14,  // 94: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
-	16,  // 95: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
-	25,  // 96: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
-	27,  // 97: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
-	29,  // 98: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
-	32,  // 99: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
-	36,  // 100: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
-	38,  // 101: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
-	40,  // 102: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
-	42,  // 103: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
-	44,  // 104: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
-	46,  // 105: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
-	49,  // 106: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
-	51,  // 107: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
-	53,  // 108: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
-	55,  // 109: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
-	57,  // 110: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
-	59,  // 111: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
-	61,  // 112: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
-	63,  // 113: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
-	65,  // 114: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
-	138, // 115: strake.v1.Meta.FlattenVolume:input_type -> strake.v1.FlattenVolumeRequest
-	67,  // 116: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
-	69,  // 117: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
-	76,  // 118: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
-	79,  // 119: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
-	81,  // 120: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
-	83,  // 121: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
-	85,  // 122: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
-	87,  // 123: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
-	89,  // 124: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
-	91,  // 125: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
-	93,  // 126: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
-	95,  // 127: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
-	99,  // 128: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
-	101, // 129: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
-	111, // 130: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
-	113, // 131: strake.v1.Meta.Rebalance:input_type -> strake.v1.RebalanceRequest
-	116, // 132: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
-	118, // 133: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
-	120, // 134: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
-	123, // 135: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
-	125, // 136: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
-	127, // 137: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
-	130, // 138: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
-	132, // 139: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
-	134, // 140: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
-	136, // 141: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
-	103, // 142: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
-	107, // 143: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
-	109, // 144: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
-	4,   // 145: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
-	6,   // 146: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
-	9,   // 147: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
-	11,  // 148: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
-	15,  // 149: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
-	18,  // 150: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
-	26,  // 151: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
-	28,  // 152: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
-	31,  // 153: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
-	33,  // 154: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
-	37,  // 155: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
-	39,  // 156: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
-	41,  // 157: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
-	43,  // 158: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
-	45,  // 159: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
-	47,  // 160: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
-	50,  // 161: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
-	52,  // 162: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
-	54,  // 163: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
-	56,  // 164: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
-	58,  // 165: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
-	60,  // 166: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
-	62,  // 167: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
-	64,  // 168: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
-	66,  // 169: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
-	139, // 170: strake.v1.Meta.FlattenVolume:output_type -> strake.v1.FlattenVolumeReply
-	68,  // 171: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
-	70,  // 172: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
-	77,  // 173: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
-	80,  // 174: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
-	82,  // 175: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
-	84,  // 176: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
-	86,  // 177: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
-	88,  // 178: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
-	90,  // 179: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
-	92,  // 180: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
-	94,  // 181: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
-	96,  // 182: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
-	100, // 183: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
-	102, // 184: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
-	112, // 185: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
-	114, // 186: strake.v1.Meta.Rebalance:output_type -> strake.v1.RebalanceReply
-	117, // 187: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
-	119, // 188: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
-	121, // 189: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
-	124, // 190: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
-	126, // 191: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
-	128, // 192: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
-	131, // 193: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
-	133, // 194: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
-	135, // 195: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
-	137, // 196: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
-	104, // 197: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
-	108, // 198: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
-	110, // 199: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
-	145, // [145:200] is the sub-list for method output_type
-	90,  // [90:145] is the sub-list for method input_type
-	90,  // [90:90] is the sub-list for extension type_name
-	90,  // [90:90] is the sub-list for extension extendee
-	0,   // [0:90] is the sub-list for field type_name
+	143, // 67: strake.v1.CheckShardsReply.missing:type_name -> strake.v1.ShardRef
+	34,  // 68: strake.v1.ExplainVolumeReply.volume:type_name -> strake.v1.Volume
+	105, // 69: strake.v1.ExplainVolumeReply.findings:type_name -> strake.v1.Finding
+	106, // 70: strake.v1.ExplainVolumeReply.blocked:type_name -> strake.v1.Blocked
+	1,   // 71: strake.v1.RebalanceRequest.change:type_name -> strake.v1.RebalanceRequest.Change
+	115, // 72: strake.v1.RebalanceReply.fills:type_name -> strake.v1.DeviceFill
+	2,   // 73: strake.v1.ChangeDevicesRequest.change:type_name -> strake.v1.ChangeDevicesRequest.Change
+	122, // 74: strake.v1.ListEventsReply.events:type_name -> strake.v1.Event
+	24,  // 75: strake.v1.ListClassesReply.classes:type_name -> strake.v1.QosClass
+	24,  // 76: strake.v1.SetClassRequest.class:type_name -> strake.v1.QosClass
+	24,  // 77: strake.v1.SetClassReply.class:type_name -> strake.v1.QosClass
+	20,  // 78: strake.v1.Reservation.rate:type_name -> strake.v1.Rate
+	20,  // 79: strake.v1.Reservation.served:type_name -> strake.v1.Rate
+	129, // 80: strake.v1.ReserveRequest.reservation:type_name -> strake.v1.Reservation
+	129, // 81: strake.v1.ReserveReply.reservation:type_name -> strake.v1.Reservation
+	20,  // 82: strake.v1.ReserveReply.capacity:type_name -> strake.v1.Rate
+	20,  // 83: strake.v1.ReserveReply.reserved:type_name -> strake.v1.Rate
+	20,  // 84: strake.v1.ReserveReply.short:type_name -> strake.v1.Rate
+	23,  // 85: strake.v1.ReserveReply.devices:type_name -> strake.v1.DeviceCapacity
+	129, // 86: strake.v1.RenewReservationReply.reservation:type_name -> strake.v1.Reservation
+	129, // 87: strake.v1.ListReservationsReply.reservations:type_name -> strake.v1.Reservation
+	20,  // 88: strake.v1.ListReservationsReply.capacity:type_name -> strake.v1.Rate
+	23,  // 89: strake.v1.ListReservationsReply.devices:type_name -> strake.v1.DeviceCapacity
+	34,  // 90: strake.v1.FlattenVolumeReply.volume:type_name -> strake.v1.Volume
+	3,   // 91: strake.v1.Meta.Peek:input_type -> strake.v1.PeekRequest
+	5,   // 92: strake.v1.Meta.Status:input_type -> strake.v1.StatusRequest
+	8,   // 93: strake.v1.Meta.AddMember:input_type -> strake.v1.AddMemberRequest
+	10,  // 94: strake.v1.Meta.RemoveMember:input_type -> strake.v1.RemoveMemberRequest
+	14,  // 95: strake.v1.Meta.RegisterServer:input_type -> strake.v1.RegisterServerRequest
+	16,  // 96: strake.v1.Meta.Heartbeat:input_type -> strake.v1.HeartbeatRequest
+	25,  // 97: strake.v1.Meta.ListServers:input_type -> strake.v1.ListServersRequest
+	27,  // 98: strake.v1.Meta.OpenSession:input_type -> strake.v1.OpenSessionRequest
+	29,  // 99: strake.v1.Meta.KeepSession:input_type -> strake.v1.KeepSessionRequest
+	32,  // 100: strake.v1.Meta.CloseSession:input_type -> strake.v1.CloseSessionRequest
+	36,  // 101: strake.v1.Meta.CreateVolume:input_type -> strake.v1.CreateVolumeRequest
+	38,  // 102: strake.v1.Meta.GetVolume:input_type -> strake.v1.GetVolumeRequest
+	40,  // 103: strake.v1.Meta.ListVolumes:input_type -> strake.v1.ListVolumesRequest
+	42,  // 104: strake.v1.Meta.ResizeVolume:input_type -> strake.v1.ResizeVolumeRequest
+	44,  // 105: strake.v1.Meta.RemoveVolume:input_type -> strake.v1.RemoveVolumeRequest
+	46,  // 106: strake.v1.Meta.UndeleteVolume:input_type -> strake.v1.UndeleteVolumeRequest
+	49,  // 107: strake.v1.Meta.CreateSnapshots:input_type -> strake.v1.CreateSnapshotsRequest
+	51,  // 108: strake.v1.Meta.AnswerBarrier:input_type -> strake.v1.AnswerBarrierRequest
+	53,  // 109: strake.v1.Meta.ListSnapshots:input_type -> strake.v1.ListSnapshotsRequest
+	55,  // 110: strake.v1.Meta.GetSnapshot:input_type -> strake.v1.GetSnapshotRequest
+	57,  // 111: strake.v1.Meta.RemoveSnapshot:input_type -> strake.v1.RemoveSnapshotRequest
+	59,  // 112: strake.v1.Meta.OpenSnapshot:input_type -> strake.v1.OpenSnapshotRequest
+	61,  // 113: strake.v1.Meta.CloseSnapshot:input_type -> strake.v1.CloseSnapshotRequest
+	63,  // 114: strake.v1.Meta.CloneVolume:input_type -> strake.v1.CloneVolumeRequest
+	65,  // 115: strake.v1.Meta.RollbackVolume:input_type -> strake.v1.RollbackVolumeRequest
+	138, // 116: strake.v1.Meta.FlattenVolume:input_type -> strake.v1.FlattenVolumeRequest
+	67,  // 117: strake.v1.Meta.HoldTag:input_type -> strake.v1.HoldTagRequest
+	69,  // 118: strake.v1.Meta.MarkTagReady:input_type -> strake.v1.MarkTagReadyRequest
+	76,  // 119: strake.v1.Meta.OpenVolume:input_type -> strake.v1.OpenVolumeRequest
+	79,  // 120: strake.v1.Meta.AcquireLease:input_type -> strake.v1.AcquireLeaseRequest
+	81,  // 121: strake.v1.Meta.ReleaseLease:input_type -> strake.v1.ReleaseLeaseRequest
+	83,  // 122: strake.v1.Meta.AllocateSegments:input_type -> strake.v1.AllocateSegmentsRequest
+	85,  // 123: strake.v1.Meta.SealSegments:input_type -> strake.v1.SealSegmentsRequest
+	87,  // 124: strake.v1.Meta.CloseEpoch:input_type -> strake.v1.CloseEpochRequest
+	89,  // 125: strake.v1.Meta.RecordRoot:input_type -> strake.v1.RecordRootRequest
+	91,  // 126: strake.v1.Meta.RequestMove:input_type -> strake.v1.RequestMoveRequest
+	93,  // 127: strake.v1.Meta.GetSegments:input_type -> strake.v1.GetSegmentsRequest
+	95,  // 128: strake.v1.Meta.ListSegments:input_type -> strake.v1.ListSegmentsRequest
+	99,  // 129: strake.v1.Meta.ReportShards:input_type -> strake.v1.ReportShardsRequest
+	101, // 130: strake.v1.Meta.CheckShards:input_type -> strake.v1.CheckShardsRequest
+	111, // 131: strake.v1.Meta.RebuildStatus:input_type -> strake.v1.RebuildStatusRequest
+	113, // 132: strake.v1.Meta.Rebalance:input_type -> strake.v1.RebalanceRequest
+	116, // 133: strake.v1.Meta.ChangeDevices:input_type -> strake.v1.ChangeDevicesRequest
+	118, // 134: strake.v1.Meta.RemoveServer:input_type -> strake.v1.RemoveServerRequest
+	120, // 135: strake.v1.Meta.ListEvents:input_type -> strake.v1.ListEventsRequest
+	123, // 136: strake.v1.Meta.ListClasses:input_type -> strake.v1.ListClassesRequest
+	125, // 137: strake.v1.Meta.SetClass:input_type -> strake.v1.SetClassRequest
+	127, // 138: strake.v1.Meta.RemoveClass:input_type -> strake.v1.RemoveClassRequest
+	130, // 139: strake.v1.Meta.Reserve:input_type -> strake.v1.ReserveRequest
+	132, // 140: strake.v1.Meta.RenewReservation:input_type -> strake.v1.RenewReservationRequest
+	134, // 141: strake.v1.Meta.EndReservation:input_type -> strake.v1.EndReservationRequest
+	136, // 142: strake.v1.Meta.ListReservations:input_type -> strake.v1.ListReservationsRequest
+	103, // 143: strake.v1.Meta.ExplainVolume:input_type -> strake.v1.ExplainVolumeRequest
+	107, // 144: strake.v1.Meta.ReportBlocked:input_type -> strake.v1.ReportBlockedRequest
+	109, // 145: strake.v1.Meta.Backup:input_type -> strake.v1.BackupRequest
+	4,   // 146: strake.v1.Meta.Peek:output_type -> strake.v1.PeekReply
+	6,   // 147: strake.v1.Meta.Status:output_type -> strake.v1.StatusReply
+	9,   // 148: strake.v1.Meta.AddMember:output_type -> strake.v1.AddMemberReply
+	11,  // 149: strake.v1.Meta.RemoveMember:output_type -> strake.v1.RemoveMemberReply
+	15,  // 150: strake.v1.Meta.RegisterServer:output_type -> strake.v1.RegisterServerReply
+	18,  // 151: strake.v1.Meta.Heartbeat:output_type -> strake.v1.HeartbeatReply
+	26,  // 152: strake.v1.Meta.ListServers:output_type -> strake.v1.ListServersReply
+	28,  // 153: strake.v1.Meta.OpenSession:output_type -> strake.v1.OpenSessionReply
+	31,  // 154: strake.v1.Meta.KeepSession:output_type -> strake.v1.KeepSessionReply
+	33,  // 155: strake.v1.Meta.CloseSession:output_type -> strake.v1.CloseSessionReply
+	37,  // 156: strake.v1.Meta.CreateVolume:output_type -> strake.v1.CreateVolumeReply
+	39,  // 157: strake.v1.Meta.GetVolume:output_type -> strake.v1.GetVolumeReply
+	41,  // 158: strake.v1.Meta.ListVolumes:output_type -> strake.v1.ListVolumesReply
+	43,  // 159: strake.v1.Meta.ResizeVolume:output_type -> strake.v1.ResizeVolumeReply
+	45,  // 160: strake.v1.Meta.RemoveVolume:output_type -> strake.v1.RemoveVolumeReply
+	47,  // 161: strake.v1.Meta.UndeleteVolume:output_type -> strake.v1.UndeleteVolumeReply
+	50,  // 162: strake.v1.Meta.CreateSnapshots:output_type -> strake.v1.CreateSnapshotsReply
+	52,  // 163: strake.v1.Meta.AnswerBarrier:output_type -> strake.v1.AnswerBarrierReply
+	54,  // 164: strake.v1.Meta.ListSnapshots:output_type -> strake.v1.ListSnapshotsReply
+	56,  // 165: strake.v1.Meta.GetSnapshot:output_type -> strake.v1.GetSnapshotReply
+	58,  // 166: strake.v1.Meta.RemoveSnapshot:output_type -> strake.v1.RemoveSnapshotReply
+	60,  // 167: strake.v1.Meta.OpenSnapshot:output_type -> strake.v1.OpenSnapshotReply
+	62,  // 168: strake.v1.Meta.CloseSnapshot:output_type -> strake.v1.CloseSnapshotReply
+	64,  // 169: strake.v1.Meta.CloneVolume:output_type -> strake.v1.CloneVolumeReply
+	66,  // 170: strake.v1.Meta.RollbackVolume:output_type -> strake.v1.RollbackVolumeReply
+	139, // 171: strake.v1.Meta.FlattenVolume:output_type -> strake.v1.FlattenVolumeReply
+	68,  // 172: strake.v1.Meta.HoldTag:output_type -> strake.v1.HoldTagReply
+	70,  // 173: strake.v1.Meta.MarkTagReady:output_type -> strake.v1.MarkTagReadyReply
+	77,  // 174: strake.v1.Meta.OpenVolume:output_type -> strake.v1.OpenVolumeReply
+	80,  // 175: strake.v1.Meta.AcquireLease:output_type -> strake.v1.AcquireLeaseReply
+	82,  // 176: strake.v1.Meta.ReleaseLease:output_type -> strake.v1.ReleaseLeaseReply
+	84,  // 177: strake.v1.Meta.AllocateSegments:output_type -> strake.v1.AllocateSegmentsReply
+	86,  // 178: strake.v1.Meta.SealSegments:output_type -> strake.v1.SealSegmentsReply
+	88,  // 179: strake.v1.Meta.CloseEpoch:output_type -> strake.v1.CloseEpochReply
+	90,  // 180: strake.v1.Meta.RecordRoot:output_type -> strake.v1.RecordRootReply
+	92,  // 181: strake.v1.Meta.RequestMove:output_type -> strake.v1.RequestMoveReply
+	94,  // 182: strake.v1.Meta.GetSegments:output_type -> strake.v1.GetSegmentsReply
+	96,  // 183: strake.v1.Meta.ListSegments:output_type -> strake.v1.ListSegmentsReply
+	100, // 184: strake.v1.Meta.ReportShards:output_type -> strake.v1.ReportShardsReply
+	102, // 185: strake.v1.Meta.CheckShards:output_type -> strake.v1.CheckShardsReply
+	112, // 186: strake.v1.Meta.RebuildStatus:output_type -> strake.v1.RebuildStatusReply
+	114, // 187: strake.v1.Meta.Rebalance:output_type -> strake.v1.RebalanceReply
+	117, // 188: strake.v1.Meta.ChangeDevices:output_type -> strake.v1.ChangeDevicesReply
+	119, // 189: strake.v1.Meta.RemoveServer:output_type -> strake.v1.RemoveServerReply
+	121, // 190: strake.v1.Meta.ListEvents:output_type -> strake.v1.ListEventsReply
+	124, // 191: strake.v1.Meta.ListClasses:output_type -> strake.v1.ListClassesReply
+	126, // 192: strake.v1.Meta.SetClass:output_type -> strake.v1.SetClassReply
+	128, // 193: strake.v1.Meta.RemoveClass:output_type -> strake.v1.RemoveClassReply
+	131, // 194: strake.v1.Meta.Reserve:output_type -> strake.v1.ReserveReply
+	133, // 195: strake.v1.Meta.RenewReservation:output_type -> strake.v1.RenewReservationReply
+	135, // 196: strake.v1.Meta.EndReservation:output_type -> strake.v1.EndReservationReply
+	137, // 197: strake.v1.Meta.ListReservations:output_type -> strake.v1.ListReservationsReply
+	104, // 198: strake.v1.Meta.ExplainVolume:output_type -> strake.v1.ExplainVolumeReply
+	108, // 199: strake.v1.Meta.ReportBlocked:output_type -> strake.v1.ReportBlockedReply
+	110, // 200: strake.v1.Meta.Backup:output_type -> strake.v1.BackupPart
+	146, // [146:201] is the sub-list for method output_type
+	91,  // [91:146] is the sub-list for method input_type
+	91,  // [91:91] is the sub-list for extension type_name
+	91,  // [91:91] is the sub-list for extension extendee
+	0,   // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_meta_proto_init() }
