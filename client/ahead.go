@@ -102,12 +102,10 @@ func (a *readAhead) start(v *Volume, r layout.Range) {
 // fetched keeps its memory, so there is none then.
 func (a *readAhead) makeRoom(n int64) bool {
 	for a.bytes+n > aheadCap {
-		select {
-		case <-a.chunks[0].done:
-			a.remove(0)
-		default:
+		if !a.chunks[0].fetched() {
 			return false
 		}
+		a.remove(0)
 	}
 	return true
 }
@@ -165,14 +163,14 @@ func (v *Volume) fetchAhead(c *aheadChunk) {
 }
 
 // serveAhead copies what was fetched ahead of a read's pieces, waiting for what is on its
-// way, and gives the pieces that are left.
+// way unless the read is in a hurry, and gives the pieces that are left.
 func (v *Volume) serveAhead(ctx context.Context, r *readPlan, bufs vec) ([]readPiece, error) {
 	a := &v.ahead
 	if len(r.pieces) == 0 || !a.some.Load() {
 		return r.pieces, nil
 	}
 	r.kept, r.rest = r.kept[:0], r.rest[:0]
-	a.claim(r)
+	a.claim(r, v.hurried(ctx, r))
 	defer func() {
 		for _, k := range r.kept {
 			k.chunk.buf.release()
@@ -186,13 +184,33 @@ func (v *Volume) serveAhead(ctx context.Context, r *readPlan, bufs vec) ([]readP
 		case <-ctx.Done():
 			return nil, errs.As(ctx.Err(), errs.KindOf(ctx.Err()), "wait for what is read ahead")
 		}
-		v.stats.aheadUsed.Add(r.take(bufs, k))
+		n := r.take(bufs, k)
+		v.stats.aheadUsed.Add(n)
+		v.stats.copiedBytes.Add(n)
 	}
 	return r.rest, nil
 }
 
-// claim sorts a read's pieces by whether a chunk covers them.
-func (a *readAhead) claim(r *readPlan) {
+// hurried tells whether a read had better ask the shards itself than wait for what is
+// fetched in the handle's class: it is in another class, or has little time.
+func (v *Volume) hurried(ctx context.Context, r *readPlan) bool {
+	end, ok := ctx.Deadline()
+	return r.class != 0 && r.class != v.class || ok && time.Until(end) < newLate
+}
+
+// fetched tells whether the chunk waits for nothing any more.
+func (c *aheadChunk) fetched() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// claim sorts a read's pieces by whether a chunk covers them; one that is still being
+// fetched does not cover what is in a hurry.
+func (a *readAhead) claim(r *readPlan, hurried bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range r.pieces {
@@ -200,7 +218,7 @@ func (a *readAhead) claim(r *readPlan) {
 			c, n := a.covers(p.Range)
 			part := p.part(0, n)
 			p = p.part(n, p.Count-n)
-			if c == nil {
+			if c == nil || hurried && !c.fetched() {
 				r.rest = append(r.rest, part)
 				continue
 			}

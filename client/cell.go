@@ -39,8 +39,9 @@ type Config struct {
 	// MemoryCap bounds the payload that one volume keeps until it is flushed, in
 	// bytes; WriteAt blocks at the cap. Default 256 MiB, at least 64 MiB.
 	MemoryCap int64
-	// MapCap bounds the loaded pages of one volume's extent map, in bytes.
-	// Default 256 MiB.
+	// MapCap bounds what the extent maps of all volumes hold in memory together, in
+	// bytes: loaded pages, and changes since the newest map checkpoint, which are
+	// not given up. Default 256 MiB.
 	MapCap int64
 	// Logger gets what an operator would look back for. Default: discards.
 	Logger *slog.Logger
@@ -105,6 +106,7 @@ type Cell struct {
 	shards  *shardServers
 	reports reporter
 	buffers buffers
+	maps    mapAccount
 	waits   *waits
 	classes sync.Map        // numbers by names of classes that were asked for, see knownClass
 	life    context.Context // ends with Close

@@ -162,9 +162,7 @@ func (v *Volume) settle(ctx context.Context) error {
 	for range settleRounds {
 		v.mu.Lock()
 		need := v.tree.Settle(pageParallel)
-		if len(need) == 0 {
-			v.evict()
-		}
+		v.evict()
 		v.mu.Unlock()
 		if len(need) == 0 {
 			return nil
@@ -187,6 +185,7 @@ func (v *Volume) liveSegments(ctx context.Context) (list []extent.SegmentLive, e
 		v.mu.Lock()
 		var need []extent.PageRef
 		list, need = v.tree.Segments(after, censusStep, list)
+		v.evict()
 		v.mu.Unlock()
 		if len(need) > 0 {
 			if err := v.loadPages(ctx, need); err != nil {

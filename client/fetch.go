@@ -37,6 +37,7 @@ type fetcher struct {
 	over     bool
 	degraded bool
 	hedged   bool
+	extra    int    // requests sent for what other shards should have given
 	broke    bool   // a connection ended under a call
 	nowhere  bool   // a shard was not where its placement says
 	whole    []byte // for decoding into a buffer in pieces
@@ -96,7 +97,7 @@ func freed(err error) bool {
 }
 
 func (f *fetcher) reset() {
-	f.gone, f.failed, f.over, f.degraded, f.hedged, f.broke, f.nowhere = nil, nil, false, false, false, false, false
+	f.gone, f.failed, f.over, f.degraded, f.hedged, f.extra, f.broke, f.nowhere = nil, nil, false, false, false, 0, false, false
 	f.pieces = f.pieces[:0]
 	clear(f.segments)
 	f.segments = f.segments[:0]
@@ -106,9 +107,6 @@ func (f *fetcher) reset() {
 
 // run reads the pieces; around tells whether some shards were not to be asked.
 func (f *fetcher) run(ctx context.Context, pieces []readPiece, avoid bool) (around bool, err error) {
-	if err := f.v.cell.shards.pace.inTime(ctx); err != nil {
-		return false, err
-	}
 	for _, p := range pieces {
 		s, err := f.locate(ctx, p.Place.Segment)
 		if err != nil {
@@ -122,7 +120,12 @@ func (f *fetcher) run(ctx context.Context, pieces []readPiece, avoid bool) (arou
 		}
 		f.pieces = append(f.pieces, piece)
 	}
-	f.act(ctx, f.op.Start(f.v.cell.session.name, f.pieces))
+	begun := f.op.Start(f.v.cell.session.name, f.pieces)
+	if err := f.v.cell.shards.pace.inTime(ctx, largest(begun)); err != nil {
+		f.op.Abort(err) // nothing was sent: there is nothing to do
+		return false, err
+	}
+	f.act(ctx, begun)
 	for !f.over {
 		f.wait(ctx)
 	}
@@ -131,6 +134,16 @@ func (f *fetcher) run(ctx context.Context, pieces []readPiece, avoid bool) (arou
 		return around, f.gone
 	}
 	return around, f.failed
+}
+
+// largest gives the bytes of the largest request that is to be sent.
+func largest(actions []read.Action) (bytes int) {
+	for i := range actions {
+		if actions[i].Kind == read.Send {
+			bytes = max(bytes, actions[i].Request.Bytes())
+		}
+	}
+	return bytes
 }
 
 // locate gives a segment's placement and keeps it for the read.
@@ -202,8 +215,11 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 		}
 	case kind == errs.Overloaded && c.tries < overloadedTries:
 		c.tries++
+		pace.heard(c.to.server, now)
 		f.again(ctx, c)
 		return
+	case c.Reply.Status == errs.Deadline:
+		pace.heard(c.to.server, now)
 	case kind != errs.Deadline && kind != errs.Canceled:
 		pace.trust(c.to.server, now)
 	}
@@ -215,8 +231,33 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	if c.Err == nil && c.Reply.Generation != c.body.Shard.Generation {
 		c.Err = errs.New(errs.StaleGeneration, "", "shard %v has generation %d, its placement says %d", c.body.Shard.ShardKey, c.Reply.Generation, c.body.Shard.Generation)
 	}
+	if kind == errs.Deadline && f.tooLate(ctx, c) {
+		return
+	}
 	verdict := c.req.Check(c.ReplyMeta, c.Into, c.Err)
 	f.act(ctx, f.op.Replied(c.id, verdict))
+}
+
+// tooLate deals with a call that ended with Deadline, and tells whether that is all.
+// A server that says so at once spares the caller the wait: the read ends, unless
+// others may be asked within the budget of hedges. Asking them always would multiply
+// what an overload refuses. A connection that took too long is one of a server that
+// is out of reach.
+func (f *fetcher) tooLate(ctx context.Context, c *shardCall) (done bool) {
+	switch pace := f.v.cell.shards.pace; {
+	case c.Reply.Status != errs.Deadline || c.Request.Deadline == 0:
+		c.Err = errs.As(c.Err, errs.Unavailable, "")
+	case c.req.Headers || c.late: // others are asked already
+	case pace.retry(c.to.server):
+		before := f.extra
+		f.act(ctx, f.op.Replied(c.id, c.req.Check(nil, nil, c.Err)))
+		pace.spend(f.extra - before)
+		return true
+	default:
+		f.act(ctx, f.op.Abort(c.Err))
+		return true
+	}
+	return false
 }
 
 // tellLate tells of the calls that take too long, where others may be asked, and
@@ -230,9 +271,9 @@ func (f *fetcher) tellLate(ctx context.Context) {
 		if c == nil || c.answered || c.canceled || c.late || now.Before(c.lateAt) {
 			continue
 		}
-		granted, fresh := shards.pace.hedge(c.to.server, c.sentAt)
+		granted, fresh, again := shards.pace.hedge(c.to.server, c.sentAt, now)
 		if !granted {
-			c.lateAt = now.Add(maxLate)
+			c.lateAt = now.Add(again)
 			continue
 		}
 		if fresh {
@@ -243,7 +284,11 @@ func (f *fetcher) tellLate(ctx context.Context) {
 			f.hedged = true
 			f.v.stats.hedged.Add(1)
 		}
+		before := f.extra
 		f.act(ctx, f.op.Late(id))
+		if !shards.pace.suspect(c.to.server) { // else what is asked is that server's share
+			shards.pace.spend(f.extra - before)
+		}
 	}
 	f.setLate()
 }
@@ -362,6 +407,7 @@ func (f *fetcher) decode(g *read.Group) error {
 	err = g.Decode(coder, f.whole, &bytes)
 	for _, s := range g.Spans() {
 		f.bufs.copyAt(f.whole[s.Offset:][:s.Length], int(s.Offset))
+		f.v.stats.copiedBytes.Add(uint64(s.Length))
 	}
 	return err
 }

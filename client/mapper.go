@@ -260,6 +260,7 @@ func (m *mapper) step(c *extent.Checkpoint) ([]extent.PageRef, error) {
 		m.sent = append(m.sent, m.cuts...)
 	}
 	m.cuts, m.jobs = nil, nil
+	v.evict() // the new pages are in the map's cache, as are those that were loaded for them
 	jobs = m.w.take(jobs)
 	v.mu.Unlock()
 	m.w.performAll(jobs)

@@ -108,6 +108,7 @@ func (c *Cell) openLeased(ctx context.Context, request *pb.AcquireLeaseRequest, 
 	v.startWriter(l, last, granted.Open)
 	if err := c.adopt(v); err != nil {
 		v.stop(err)
+		c.maps.forget(v)
 		l.giveUp(ctx, last)
 		return nil, err
 	}

@@ -16,18 +16,22 @@ const (
 	// for the same bytes beside it.
 	minLate = 5 * time.Millisecond
 	maxLate = 250 * time.Millisecond
-	// newLate is that time for a server of which little is known.
+	// newLate is that time for a server of which little is known; and a server that
+	// answers nothing for so long is silent.
 	newLate = 100 * time.Millisecond
 	// lateTimes is how many times a server's recent p99 that is, and slowTimes how
 	// many times the others'.
 	lateTimes = 3
 	slowTimes = 6
-	// largeRead is from how many bytes on a read counts as a large one.
+	// largeRead and hugeRead are from how many bytes on a request is of another kind:
+	// its time is compared with that of its own kind.
 	largeRead = 64 << 10
-	// hedgePart of all requests may be asked for twice, and maxHedges at once
-	// after a quiet time.
+	hugeRead  = 512 << 10
+	kinds     = 3
+	// For each hedgePart requests one more may be sent to be quicker, and maxExtra
+	// at once after a quiet time. A read of one unit of k+m takes k of them.
 	hedgePart = 20
-	maxHedges = 8
+	maxExtra  = 32
 	// busyQueue is how long requests wait in the other servers, on average, when
 	// they are too busy to be asked twice.
 	busyQueue = 2 * time.Millisecond
@@ -43,20 +47,20 @@ const (
 
 // pace knows how fast each chunk server answers reads, and which one is silent or
 // limps. A request that takes a few times the recent p99 of its kind, of its
-// server or of the others, is late. If the server answered others since, the read
-// may ask other shards within a budget, and not while the other servers are busy,
-// so that hedges do not feed an overload. If it answered nothing since, no budget
-// is asked: the server is suspect then. It also is when its answers take much
-// longer than the others' time after time. Later reads go around a suspect
-// server, and a probe finds out when it is sound again: extra reads are that
-// server's share. Safe for concurrent use.
+// server or of the others, is late: the read may ask other shards within a budget
+// of requests, and not while the other servers are busy, so that hedges do not feed
+// an overload. Where requests waited for newLate and the server answered nothing
+// meanwhile, no budget is asked: the server is suspect then. It also is when its
+// answers take much longer than the others' time after time. Later reads go around
+// a suspect server, and a probe finds out when it is sound again: extra requests are
+// that server's share then. Safe for concurrent use.
 type pace struct {
 	suspects atomic.Int32 // so that a read need not lock when there is none
 
 	mu      sync.Mutex
 	servers map[layout.ServerID]*serverPace // guarded by mu, as is all below
-	budget  int                             // hedges times hedgePart
-	slow    [2]slowness                     // by kind
+	budget  int                             // extra requests times hedgePart; below 0 after many at once
+	slow    [kinds]slowness                 // by kind
 }
 
 // slowness is what counts as slow, worked out now and then. Guarded by pace.mu.
@@ -71,9 +75,10 @@ const slowAge = 256
 
 // serverPace is guarded by pace.mu.
 type serverPace struct {
-	kinds    [2]quantile // small and large reads
+	kinds    [kinds]quantile
 	queue    time.Duration
-	answered time.Time // when the latest answer came
+	answered time.Time     // when the latest answer came
+	waited   time.Duration // how long requests since then had waited in vain when others were quicker
 	suspect  bool
 	silent   time.Time     // while it is suspect for its silence: since when it owes an answer
 	limps    bool          // suspect for its slowness, not for its silence
@@ -95,7 +100,10 @@ func (p *pace) of(id layout.ServerID) *serverPace {
 }
 
 func kindOf(bytes int) int {
-	if bytes >= largeRead {
+	switch {
+	case bytes >= hugeRead:
+		return 2
+	case bytes >= largeRead:
 		return 1
 	}
 	return 0
@@ -122,11 +130,14 @@ func (p *pace) slowness(kind int) *slowness {
 	return s
 }
 
-// sent counts a request and tells how long its answer may take.
-func (p *pace) sent(id layout.ServerID, bytes int) time.Duration {
+// sent counts a request and tells how long its answer may take. One that asks for
+// what another shard should have given is extra: it allows no more of its kind.
+func (p *pace) sent(id layout.ServerID, bytes int, extra bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.budget = min(p.budget+1, maxHedges*hedgePart)
+	if !extra {
+		p.budget = min(p.budget+1, maxExtra*hedgePart)
+	}
 	kind := kindOf(bytes)
 	late := lateTimes * p.of(id).kinds[kind].get()
 	if others := slowTimes * p.slowness(kind).p99; others > 0 && (late == 0 || others < late) {
@@ -138,18 +149,18 @@ func (p *pace) sent(id layout.ServerID, bytes int) time.Duration {
 	return min(max(late, minLate), maxLate)
 }
 
-// inTime refuses a read whose deadline leaves less than what the quickest read
-// takes at the very least.
-func (p *pace) inTime(ctx context.Context) error {
+// inTime refuses a read whose deadline leaves less than what the quickest server
+// seldom beats with a request like the largest of its own, in bytes.
+func (p *pace) inTime(ctx context.Context, largest int) error {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return nil
 	}
 	p.mu.Lock()
-	least := p.slowness(0).fast
+	least := p.slowness(kindOf(largest)).fast
 	p.mu.Unlock()
 	if left := time.Until(end); left < least {
-		return errs.New(errs.Deadline, "read from the shards", "%v are left, a read takes %v at least", max(left, 0), least)
+		return errs.New(errs.Deadline, "read from the shards", "%v are left, a request of %d bytes takes %v at least", max(left, 0), largest, least)
 	}
 	return nil
 }
@@ -163,7 +174,7 @@ func (p *pace) got(id layout.ServerID, bytes int, took, queue time.Duration, now
 	kind := kindOf(bytes)
 	s.kinds[kind].add(took)
 	s.queue += (queue - s.queue) / 16
-	s.answered = now
+	s.answered, s.waited = now, 0
 	if s.suspect && !s.limps {
 		p.clear(s)
 	}
@@ -174,7 +185,9 @@ func (p *pace) got(id layout.ServerID, bytes int, took, queue time.Duration, now
 func (p *pace) outrun(id layout.ServerID, bytes int, took time.Duration) (fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.judge(p.of(id), kindOf(bytes), took)
+	s := p.of(id)
+	s.waited += took
+	return p.judge(s, kindOf(bytes), took)
 }
 
 // judge counts slow answers in a row. mu is held.
@@ -208,13 +221,21 @@ func (p *pace) clear(s *serverPace) {
 	}
 }
 
+// heard notes that a server answered, though not with what it was asked for.
+func (p *pace) heard(id layout.ServerID, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.of(id)
+	s.answered, s.waited = now, 0
+}
+
 // trust takes a server for one that answers: it refuses connections, which costs
 // no read any time.
 func (p *pace) trust(id layout.ServerID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(id)
-	s.answered = now
+	s.answered, s.waited = now, 0
 	p.clear(s)
 }
 
@@ -223,7 +244,7 @@ func (p *pace) probed(id layout.ServerID, took time.Duration, now time.Time) (so
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(id)
-	s.answered = now
+	s.answered, s.waited = now, 0
 	if s.limps {
 		if s.streak++; took >= minLimp && p.isSlow(0, took) {
 			s.streak = 0
@@ -231,32 +252,53 @@ func (p *pace) probed(id layout.ServerID, took time.Duration, now time.Time) (so
 		if s.streak < soundStreak {
 			return false
 		}
-		s.kinds = [2]quantile{} // of its bad time
+		s.kinds = [kinds]quantile{} // of its bad time
 	}
 	p.clear(s)
 	return true
 }
 
-// hedge asks whether other shards may be asked beside a late one. fresh tells
-// that the server became suspect by this: it is to be probed.
-func (p *pace) hedge(id layout.ServerID, sentAt time.Time) (granted, fresh bool) {
+// hedge asks whether other shards may be asked beside a request that is late; what
+// is sent then is told to spend. If they may not, again is when to ask next. fresh
+// tells that the server became suspect by this: it is to be probed.
+func (p *pace) hedge(id layout.ServerID, sentAt, now time.Time) (granted, fresh bool, again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(id)
-	if s.answered.Before(sentAt) {
+	since := sentAt
+	if s.answered.After(since) {
+		since = s.answered
+	}
+	silent := now.Sub(since) + s.waited
+	if silent >= newLate {
 		fresh = !s.suspect
 		if fresh {
 			s.suspect, s.silent = true, sentAt
 			p.suspects.Add(1)
 		}
-		return true, fresh
+		return true, fresh, 0
 	}
-	if p.budget < hedgePart || p.busy(s) {
-		return false, false
-	}
-	p.budget -= hedgePart
-	return true, false
+	return p.affords(s), false, max(newLate-silent, watchTick)
 }
+
+// retry asks whether other shards may be asked in place of one whose server won't
+// answer in time; what is sent then is told to spend.
+func (p *pace) retry(id layout.ServerID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.affords(p.of(id))
+}
+
+// spend takes extra requests out of the budget.
+func (p *pace) spend(requests int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.budget -= requests * hedgePart
+}
+
+// affords tells whether servers but one may be asked for what that one should give.
+// mu is held.
+func (p *pace) affords(but *serverPace) bool { return p.budget >= hedgePart && !p.busy(but) }
 
 // busy tells whether the servers but one are too busy to be asked twice. mu is held.
 func (p *pace) busy(but *serverPace) bool {

@@ -11,7 +11,7 @@ import (
 
 func TestLatenessFollowsWhatAServerDoes(t *testing.T) {
 	p, now := newPace(), time.Now()
-	if got := p.sent(1, 4096); got != newLate {
+	if got := p.sent(1, 4096, false); got != newLate {
 		t.Errorf("an unknown server is late after %v", got)
 	}
 	for _, c := range []struct{ took, min, max time.Duration }{
@@ -20,34 +20,94 @@ func TestLatenessFollowsWhatAServerDoes(t *testing.T) {
 		for range 2 * quantileWindow {
 			p.got(1, 4096, c.took, 0, now)
 		}
-		if got := p.sent(1, 4096); got < c.min || got > c.max {
+		if got := p.sent(1, 4096, false); got < c.min || got > c.max {
 			t.Errorf("after answers in %v: late after %v, want %v to %v", c.took, got, c.min, c.max)
 		}
-		if got := p.sent(1, largeRead); got != newLate {
+		if got := p.sent(1, largeRead, false); got != newLate {
 			t.Errorf("large reads learned from small ones: %v", got)
 		}
 	}
 }
 
-func TestHedgesHaveABudgetButForSilentServers(t *testing.T) {
+// hedges asks for a hedge of each of many requests, which are late after a few
+// milliseconds, one after the other; each takes so many requests. It gives the
+// requests that hedges took, and how many hedges there were.
+func hedges(p *pace, requests, each int, answers bool) (extra, granted int) {
+	now := time.Now()
+	for range requests {
+		sentAt := now
+		p.sent(1, 4096, false)
+		now = now.Add(minLate)
+		if ok, _, _ := p.hedge(1, sentAt, now); ok {
+			for range each {
+				p.sent(2, 4096, true)
+			}
+			p.spend(each)
+			extra, granted = extra+each, granted+1
+		}
+		if answers {
+			now = now.Add(time.Millisecond)
+			p.got(1, 4096, minLate+time.Millisecond, 0, now)
+		}
+	}
+	return extra, granted
+}
+
+func TestTheRequestsOfHedgesAreCountedAgainstTheBudget(t *testing.T) {
+	const requests = 2000
+	for _, each := range []int{1, 4, 16} {
+		extra, _ := hedges(newPace(), requests, each, true)
+		if want := requests / hedgePart; extra < want-each || extra > want+each {
+			t.Errorf("hedges of %d requests each took %d for %d, want %d", each, extra, requests, want)
+		}
+	}
+}
+
+// One request after the other, and the one server answers each of them late: it
+// answered nothing since the latest was sent, which says nothing.
+func TestALateAnswerIsNoSilence(t *testing.T) {
+	p := newPace()
+	if _, granted := hedges(p, 500, 4, true); granted > 500/hedgePart/4+1 || p.suspect(1) {
+		t.Errorf("%d hedges, suspect %v", granted, p.suspect(1))
+	}
+	busy := pacedServers(time.Now())
+	for range 100 {
+		busy.got(2, 4096, 100*time.Microsecond, 20*time.Millisecond, time.Now())
+	}
+	if _, granted := hedges(busy, 500, 4, true); granted > 0 {
+		t.Errorf("%d hedges while requests wait in the other servers", granted)
+	}
+}
+
+func TestASilentServerNeedsNoBudget(t *testing.T) {
 	p, now := newPace(), time.Now()
 	p.got(1, 4096, time.Millisecond, 0, now)
-	const requests = 1000
-	granted := 0
-	for range requests {
-		p.sent(1, 4096)
-		if ok, _ := p.hedge(1, now.Add(-time.Second)); ok { // it answered something since
-			granted++
-		}
+	granted, fresh, again := p.hedge(1, now, now.Add(minLate))
+	if granted || again != newLate-minLate {
+		t.Errorf("granted %v with nothing sent; to be asked again after %v", granted, again)
 	}
-	if granted < requests/hedgePart-1 || granted > requests/hedgePart+1 {
-		t.Errorf("%d of %d requests were hedged", granted, requests)
+	if granted, fresh, _ = p.hedge(1, now, now.Add(newLate)); !granted || !fresh || !p.suspect(1) {
+		t.Errorf("after %v without an answer: granted %v, to be probed %v", newLate, granted, fresh)
 	}
-	later := now.Add(time.Second)
-	for i := range 3 {
-		if ok, fresh := p.hedge(1, later); !ok || fresh != (i == 0) {
-			t.Errorf("hedge %d of a silent server: %v, fresh %v", i, ok, fresh)
+	if granted, fresh, _ = p.hedge(1, now, now.Add(newLate)); !granted || fresh {
+		t.Errorf("once more: granted %v, to be probed again %v", granted, fresh)
+	}
+}
+
+func TestRequestsThatOthersOutranMakeASilenceToo(t *testing.T) {
+	p, now := newPace(), time.Now()
+	for i := range int(newLate/minLate) - 1 {
+		if _, fresh, _ := p.hedge(1, now, now.Add(minLate)); fresh {
+			t.Fatalf("silent after %d requests of %v", i+1, minLate)
 		}
+		p.outrun(1, 4096, minLate)
+	}
+	if _, fresh, _ := p.hedge(1, now, now.Add(minLate)); !fresh {
+		t.Error("requests waited in vain again and again, and the server is not suspect")
+	}
+	p.heard(1, now.Add(minLate))
+	if _, _, again := p.hedge(1, now, now.Add(2*minLate)); again != newLate-minLate {
+		t.Errorf("after an answer to be asked again after %v", again)
 	}
 }
 
@@ -57,14 +117,14 @@ func TestReadsGoAroundSilentServersAsFarAsParityAllows(t *testing.T) {
 	if p.down(s) != 0 {
 		t.Error("a shard is down, and nobody was late")
 	}
-	p.hedge(2, now)
+	p.hedge(2, now, now.Add(newLate))
 	if got := p.down(s); got != 0b010 {
 		t.Errorf("down %b, want the second shard", got)
 	}
 	if got := p.inOrder(s, 0b111); len(got) != 3 || got[2] != 1 {
 		t.Errorf("order %v", got)
 	}
-	p.hedge(3, now)
+	p.hedge(3, now, now.Add(newLate))
 	if got := p.down(s); got != 0 {
 		t.Errorf("down %b: more than the parity makes up for", got)
 	}
@@ -80,7 +140,7 @@ func pacedServers(now time.Time) *pace {
 	p := newPace()
 	for id := layout.ServerID(1); id <= 6; id++ {
 		for range 100 {
-			p.sent(id, 4096)
+			p.sent(id, 4096, false)
 			p.got(id, 4096, 100*time.Microsecond, 0, now)
 		}
 	}
@@ -120,7 +180,7 @@ func TestSlownessIsMeasuredByTheOthers(t *testing.T) {
 	p := pacedServers(now)
 	for range 200 { // all slow down: a server is no worse than others
 		for id := layout.ServerID(1); id <= 6; id++ {
-			p.sent(id, 4096)
+			p.sent(id, 4096, false)
 			p.got(id, 4096, 4*time.Millisecond, 0, now)
 		}
 	}
@@ -131,7 +191,7 @@ func TestSlownessIsMeasuredByTheOthers(t *testing.T) {
 	for range 300 {
 		p.got(1, 4096, 9*time.Millisecond, 0, now)
 	}
-	if got := p.sent(1, 4096); got != minLate {
+	if got := p.sent(1, 4096, false); got != minLate {
 		t.Errorf("a slow server among quick ones is late after %v, want %v", got, minLate)
 	}
 }
@@ -139,28 +199,39 @@ func TestSlownessIsMeasuredByTheOthers(t *testing.T) {
 func TestNobodyHedgesWhileTheServersAreBusy(t *testing.T) {
 	now := time.Now()
 	p := pacedServers(now)
-	if ok, _ := p.hedge(1, now.Add(-time.Second)); !ok {
+	if ok, _, _ := p.hedge(1, now, now.Add(minLate)); !ok {
 		t.Error("no hedge while all is quiet")
 	}
 	for range 100 {
 		p.got(2, 4096, 100*time.Microsecond, 20*time.Millisecond, now)
 	}
-	if ok, _ := p.hedge(1, now.Add(-time.Second)); ok {
+	if ok, _, _ := p.hedge(1, now, now.Add(minLate)); ok {
 		t.Error("a hedge, and requests wait in the other servers")
 	}
 }
 
 func TestADeadlineThatCannotBeMetIsRefusedAtOnce(t *testing.T) {
-	p := pacedServers(time.Now())
-	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
-	defer cancel()
-	if err := p.inTime(ctx); err != nil {
-		t.Errorf("an hour is too little: %v", err)
+	now := time.Now()
+	p := pacedServers(now)
+	for id := layout.ServerID(1); id <= 6; id++ {
+		for range 100 {
+			p.got(id, 1<<20, 10*time.Second, 0, now)
+		}
 	}
-	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(10*time.Microsecond))
-	defer cancel()
-	if err := p.inTime(late); errs.KindOf(err) != errs.Deadline {
-		t.Errorf("10 µs are enough for what takes 100: %v", err)
+	for _, c := range []struct {
+		left    time.Duration
+		largest int
+		want    errs.Kind
+	}{
+		{time.Hour, 4096, errs.OK}, {10 * time.Microsecond, 4096, errs.Deadline},
+		{time.Hour, 1 << 20, errs.OK}, {time.Second, 1 << 20, errs.Deadline}, {time.Second, 4096, errs.OK},
+		{time.Second, largeRead, errs.OK}, // nothing is known of these
+	} {
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(c.left))
+		if err := p.inTime(ctx, c.largest); errs.KindOf(err) != c.want {
+			t.Errorf("%v for %d bytes: %v, want %v", c.left, c.largest, err, c.want)
+		}
+		cancel()
 	}
 }
 

@@ -100,6 +100,7 @@ func (v *Volume) readBytes(ctx context.Context, r *readPlan, bufs vec, off int64
 			return err
 		}
 		bufs.copyAt(front[head:head+n], 0)
+		v.stats.copiedBytes.Add(uint64(n))
 		return nil
 	}
 	begin, end := 0, n-tail
@@ -119,6 +120,7 @@ func (v *Volume) readBytes(ctx context.Context, r *readPlan, bufs vec, off int64
 		bufs.copyAt(front[head:], 0)
 	}
 	bufs.copyAt(back[:tail], end)
+	v.stats.copiedBytes.Add(uint64(n - (end - begin)))
 	return nil
 }
 
@@ -149,6 +151,7 @@ func (v *Volume) readVec(ctx context.Context, r *readPlan, bufs vec, first layou
 		}
 		for _, c := range r.copies {
 			bufs.copyAt(c.data, c.at)
+			v.stats.copiedBytes.Add(uint64(len(c.data)))
 			c.buf.release()
 		}
 		pieces, err := v.serveAhead(ctx, r, bufs)
@@ -323,11 +326,4 @@ func (w *writer) unflushed(r *readPlan, e extent.Extent, at int) bool {
 		r.copies = append(r.copies, memoryCopy{data, at + int((lo - begin).Bytes()), from.buf.retain()})
 	}
 	return true
-}
-
-// evict keeps the map's pages under their cap. Called with v.mu held.
-func (v *Volume) evict() {
-	if limit := v.cell.cfg.MapCap; v.tree.MemoryBytes() > limit {
-		v.tree.Evict(limit / 8 * 7)
-	}
 }

@@ -82,12 +82,16 @@ func (f *fetcher) send(ctx context.Context, r *read.Request) {
 		}
 		c.own = c.room[:r.Bytes()]
 		c.Into = append(c.Into, c.own)
+		f.extra++
+		f.v.stats.extraRequests.Add(1)
+		f.v.stats.extraBytes.Add(uint64(r.Bytes()))
 	}
+	f.v.stats.requests.Add(1)
 	for _, g := range r.Scatter {
 		c.Into = f.bufs.slice(c.Into, int(g.Offset), g.Length)
 	}
 	c.sentAt = time.Now()
-	c.lateAt = c.sentAt.Add(f.v.cell.shards.pace.sent(c.to.server, r.Bytes()))
+	c.lateAt = c.sentAt.Add(f.v.cell.shards.pace.sent(c.to.server, r.Bytes(), r.Headers))
 	c.submit(ctx)
 }
 
@@ -97,7 +101,7 @@ func (f *fetcher) call(r *read.Request) *shardCall {
 		f.calls = append(f.calls, nil)
 	}
 	c := shardCalls.Get().(*shardCall)
-	c.f, c.id, c.req, c.own, c.Err = f, r.ID, r, nil, nil
+	c.f, c.id, c.req, c.own, c.Err, c.Reply = f, r.ID, r, nil, nil, frame.Reply{}
 	c.conn, c.canceled, c.giveUp = nil, false, nil
 	c.tries, c.late, c.answered = 0, false, false
 	f.calls[r.ID] = c

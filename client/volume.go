@@ -28,6 +28,8 @@ type Volume struct {
 	mu      sync.Mutex
 	tree    *extent.Map // guarded by mu
 	overlay overlay     // guarded by mu
+	mapHeld int64       // guarded by mu: bytes of tree that the cell's account has
+	mapGone bool        // guarded by mu: the account forgot it for ever
 
 	frozen   *frozen       // the snapshot that the handle reads, nil for a volume
 	w        *writer       // nil when read-only
@@ -139,6 +141,7 @@ func (v *Volume) CloseContext(ctx context.Context) error {
 	if v.w != nil {
 		v.endError = errs.Wrap(v.closeWriter(ctx), "close %s", v.name)
 	}
+	v.cell.maps.forget(v)
 	close(v.ended)
 	return v.endError
 }
@@ -167,5 +170,6 @@ func (v *Volume) abandon() {
 	v.endError = errs.New(errs.Closed, "write "+v.name, "the volume was abandoned")
 	v.ahead.close()
 	v.stop(v.endError)
+	v.cell.maps.forget(v)
 	close(v.ended)
 }

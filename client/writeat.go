@@ -108,6 +108,7 @@ func (v *Volume) write(ctx context.Context, p []byte, off int64, done *Completio
 	}
 	if err == nil {
 		copy(data[head:], p)
+		v.stats.copiedBytes.Add(uint64(len(p)))
 		v.stats.writes.Add(1)
 		v.stats.writtenBytes.Add(uint64(len(p)))
 		err = v.w.submit(ctx, stripe.Range{Start: first, Count: uint32(blocks), Kind: stripe.Write}, buf, done)

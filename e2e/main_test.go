@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 // binary gives the strake command, built once.
-func binary(t *testing.T) string {
+func binary(t testing.TB) string {
 	t.Helper()
 	builds.Do(func() {
 		if builds.dir, builds.err = os.MkdirTemp("", "strake-e2e-"); builds.err == nil {

@@ -20,7 +20,8 @@ var contractKeys = map[string][]string{
 	"machine": {"cores", "other_cores_busy"},
 	"case": {"name", "block_bytes", "queue_depth", "clients", "bytes", "ops", "seconds", "mib_per_s", "iops", "p50_us", "p90_us", "p99_us",
 		"p999_us", "max_us", "ceiling_case", "ratio_to_ceiling", "cpu_s_per_gib", "cpu_us_per_op", "copied_bytes_per_byte",
-		"device_bytes_per_byte", "peak_rss_mib", "degraded_reads", "hedged_reads"},
+		"device_bytes_per_byte", "peak_rss_mib", "degraded_reads", "hedged_reads", "extra_requests_per_request", "extra_bytes_per_byte",
+		"ratio_to_one_client"},
 }
 
 // TestEveryCaseRunsAndFillsTheContract runs everything once, briefly, and looks at
@@ -114,8 +115,30 @@ func checkCase(t *testing.T, c bench.Outcome) {
 		wrong("ratio", c.RatioToCeiling)
 	case strings.Contains(c.Name, "write") && !ceiling && (c.Verified < 1 || c.Device <= 1):
 		wrong("device bytes per byte written", c.Device)
-	case healthyRead && (c.SystemCalls <= 0 || c.Device < 0.9):
+	case healthyRead && c.Device < 0.9:
 		wrong("device bytes per byte read", c.Device)
+	}
+	if !ceiling {
+		checkCounters(t, c)
+	}
+}
+
+// checkCounters holds what an operation may cost against its bounds, on any machine.
+func checkCounters(t *testing.T, c bench.Outcome) {
+	t.Helper()
+	wrong := func(what string, got float64) { t.Errorf("%s: %s is %g", c.Name, what, got) }
+	well := !strings.HasPrefix(c.Name, "degraded-") && !strings.HasPrefix(c.Name, "limping-")
+	name := strings.TrimPrefix(strings.TrimPrefix(c.Name, "degraded-"), "limping-")
+	perOp := c.BlockBytes/4096 + 8 // system calls: a unit takes a few, and each flush one for each server
+	switch {
+	case c.SystemCalls <= 0 || c.SystemCalls > float64(6*perOp):
+		wrong("system calls per operation", c.SystemCalls)
+	case strings.Contains(name, "write") && (c.Copied < 0.99 || c.Copied > 1.01): // into the volume's own memory, once
+		wrong("bytes copied per byte written", c.Copied)
+	case well && (name == "seqread-4m" || name == "randread-128k" || name == "shuffle") && c.Copied > 0.25: // what came with a header
+		wrong("bytes copied per byte read", c.Copied)
+	case well && !strings.Contains(name, "write") && c.Copied > 1.01: // small replies, and what was read ahead
+		wrong("bytes copied per byte read", c.Copied)
 	}
 }
 

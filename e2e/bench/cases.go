@@ -33,7 +33,7 @@ type Case struct {
 	Flush    bool // each write is followed by a flush, inside its latency
 	Settle   bool // a last flush belongs to the time
 	Clients  int  // processes; 0: as many as asked for
-	Cold     bool // opening the volume belongs to the time
+	Cold     bool // what is opened is a tag, and that belongs to the time
 
 	Class string  // of the reads and writes; empty: the volume's
 	Rate  float64 // operations a second that begin at their times, whatever the ones before do; 0: each when the one before has ended
@@ -44,6 +44,7 @@ func healthy() []Case {
 	return []Case{
 		{Name: "seqread-4m", Block: 4 * mib, Depth: 4},
 		{Name: "seqread-1m", Block: mib, Depth: 8},
+		{Name: "seqread-128k-qd1", Block: 128 * kib, Depth: 1},
 		{Name: "randread-128k", Block: 128 * kib, Depth: 16, Random: true},
 		{Name: "randread-4k-qd1", Block: 4 * kib, Depth: 1, Random: true},
 		{Name: "randread-4k-qd32", Block: 4 * kib, Depth: 32, Random: true},

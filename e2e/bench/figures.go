@@ -20,7 +20,7 @@ type sample struct {
 func newSample(tallies []*tally) (*sample, error) {
 	s := &sample{}
 	all := newHistogram()
-	var copied, calls, allocations uint64
+	var copied, calls, allocations, requests, extra, extraBytes uint64
 	var slowest, rates float64
 	for i, t := range tallies {
 		h, err := t.histogram()
@@ -35,6 +35,7 @@ func newSample(tallies []*tally) (*sample, error) {
 		s.DegradedReads += float64(t.DegradedReads)
 		s.HedgedReads += float64(t.HedgedReads)
 		copied, calls, allocations = copied+t.Copied, calls+t.SystemCalls, allocations+t.Allocations
+		requests, extra, extraBytes = requests+t.Requests, extra+t.ExtraRequests, extraBytes+t.ExtraBytes
 		rate := ratio(float64(t.Bytes), t.Seconds)
 		rates += rate
 		if i == 0 || rate < slowest {
@@ -45,6 +46,7 @@ func newSample(tallies []*tally) (*sample, error) {
 	s.MiBPerS, s.IOPS = ratio(s.Bytes/mib, s.Seconds), ratio(s.Ops, s.Seconds)
 	s.SlowestToMean = ratio(slowest, rates/float64(len(tallies)))
 	s.Copied, s.SystemCalls, s.Allocations = ratio(float64(copied), s.Bytes), ratio(float64(calls), s.Ops), ratio(float64(allocations), s.Ops)
+	s.ExtraRequests, s.ExtraBytes = ratio(float64(extra), float64(requests-extra)), ratio(float64(extraBytes), s.Bytes)
 	s.latencies(all)
 	return s, nil
 }

@@ -119,11 +119,15 @@ func (l *load) run(ctx context.Context) (tally, error) {
 	t.Copied, t.SystemCalls = after.copied-before.copied, after.calls-before.calls
 	t.Allocations = after.allocations - before.allocations
 	t.DegradedReads, t.HedgedReads = after.degraded-before.degraded, after.hedged-before.hedged
+	t.Requests, t.ExtraRequests, t.ExtraBytes = after.requests-before.requests, after.extra-before.extra, after.extraBytes-before.extraBytes
 	return t, err
 }
 
 // counts are the client's counters that a run's figures come from.
-type counts struct{ copied, calls, allocations, degraded, hedged uint64 }
+type counts struct {
+	copied, calls, allocations, degraded, hedged uint64
+	requests, extra, extraBytes                  uint64
+}
 
 func (l *load) count() counts {
 	var m runtime.MemStats
@@ -133,7 +137,8 @@ func (l *load) count() counts {
 	if l.volume != nil {
 		stats := named(l.volume.Stats())
 		n.degraded, n.hedged = stats["degraded_reads"], stats["hedged_reads"]
-		n.copied += stats["written_bytes"] // WriteAsync copies what it is given, once
+		n.requests, n.extra, n.extraBytes = stats["shard_requests"], stats["extra_requests"], stats["extra_bytes"]
+		n.copied += stats["copied_bytes"]
 	}
 	return n
 }

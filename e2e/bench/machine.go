@@ -49,12 +49,6 @@ func (b *bench) runInfo() RunInfo {
 			}
 		}
 	}
-	for _, s := range b.series {
-		if strings.HasSuffix(s.outcome.Name, hotstart) {
-			r.Notes = append(r.Notes, hotstart+" reads one volume that nobody writes: there are no tags yet")
-			break
-		}
-	}
 	if b.target != nil && b.target.own == nil && b.target.counted < len(b.target.servers)+1 {
 		r.Notes = append(r.Notes, "servers on other machines: their processor time and memory are not counted")
 	}

@@ -97,6 +97,9 @@ type tally struct {
 	Allocations   uint64 // of the worker, its own loop included
 	DegradedReads uint64
 	HedgedReads   uint64
+	Requests      uint64 // to shards, by reads
+	ExtraRequests uint64 // of these, for what other shards should have given
+	ExtraBytes    uint64 // asked for by these
 }
 
 func (r *recorder) tally() (tally, error) {

@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -60,9 +61,14 @@ type Outcome struct {
 	QueueDepth int    `json:"queue_depth"` // per client
 	Clients    int    `json:"clients"`
 	Figures
-	CeilingCase string   `json:"ceiling_case"`
-	Min         *Figures `json:"min,omitempty"`
-	Max         *Figures `json:"max,omitempty"`
+	CeilingCase string `json:"ceiling_case"`
+	// Of a case with a server stopped or slow, to the same case of the same bench with all
+	// servers well: rate, p50 and p99; 0: that was not run.
+	RateToHealthy float64  `json:"rate_to_healthy,omitempty"`
+	P50ToHealthy  float64  `json:"p50_to_healthy,omitempty"`
+	P99ToHealthy  float64  `json:"p99_to_healthy,omitempty"`
+	Min           *Figures `json:"min,omitempty"`
+	Max           *Figures `json:"max,omitempty"`
 	// Quantiles are [percent, microseconds], of the run with the median p50.
 	Quantiles [][2]float64 `json:"quantiles_us"`
 }
@@ -88,6 +94,9 @@ type Figures struct {
 	PeakMemory     float64 `json:"peak_rss_mib"`          // all processes
 	DegradedReads  float64 `json:"degraded_reads"`
 	HedgedReads    float64 `json:"hedged_reads"`
+	ExtraRequests  float64 `json:"extra_requests_per_request"` // for what other shards should have given, over all others
+	ExtraBytes     float64 `json:"extra_bytes_per_byte"`       // asked for by these
+	RatioToOne     float64 `json:"ratio_to_one_client"`        // of the clients' rate together; 0: there is one
 
 	ClientCPU      float64 `json:"client_cpu_us_per_op"`
 	ChunkdCPU      float64 `json:"chunkd_cpu_us_per_op"` // all chunk servers
@@ -104,7 +113,7 @@ type Figures struct {
 // fields lists pointers to all figures, in one order.
 func (f *Figures) fields() []*float64 {
 	return []*float64{&f.Bytes, &f.Ops, &f.Seconds, &f.MiBPerS, &f.IOPS, &f.P50, &f.P90, &f.P99, &f.P999, &f.Worst,
-		&f.RatioToCeiling, &f.RatioToDisk, &f.CPUPerGiB, &f.CPUPerOp, &f.Copied, &f.Device, &f.PeakMemory, &f.DegradedReads, &f.HedgedReads,
+		&f.RatioToCeiling, &f.RatioToDisk, &f.CPUPerGiB, &f.CPUPerOp, &f.Copied, &f.Device, &f.PeakMemory, &f.DegradedReads, &f.HedgedReads, &f.ExtraRequests, &f.ExtraBytes, &f.RatioToOne,
 		&f.ClientCPU, &f.ChunkdCPU, &f.MetaCPU, &f.ClientMemory, &f.ChunkdMemory, &f.Allocations, &f.SystemCalls,
 		&f.SlowestToMean, &f.OtherCoresBusy, &f.Verified}
 }
@@ -123,6 +132,23 @@ func summarize(runs []Figures) (median, least, greatest Figures) {
 		}
 	}
 	return median, least, greatest
+}
+
+// compare sets what cases with a server stopped or slow are to those without.
+func (r *Result) compare() {
+	well := map[string]*Outcome{}
+	for i := range r.Cases {
+		well[r.Cases[i].Name] = &r.Cases[i]
+	}
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		for _, prefix := range []string{degradedPrefix, limpingPrefix} {
+			name, ok := strings.CutPrefix(c.Name, prefix)
+			if h := well[name]; ok && h != nil {
+				c.RateToHealthy, c.P50ToHealthy, c.P99ToHealthy = rounded(ratio(c.MiBPerS, h.MiBPerS)), rounded(ratio(c.P50, h.P50)), rounded(ratio(c.P99, h.P99))
+			}
+		}
+	}
 }
 
 // rounded keeps what is worth printing: four digits after the point below 100,

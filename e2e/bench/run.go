@@ -79,6 +79,7 @@ type bench struct {
 	gen       uint64
 	filled    map[string]bool // volumes whose working set is written
 	created   []string        // volumes to remove from a cell that was there
+	tag       string          // of the volume that all read; empty: none was made
 	info      client.VolumeInfo
 	series    []*series
 	ceilings  []*series
@@ -125,6 +126,11 @@ func (b *bench) end() error {
 		return nil
 	}
 	var bad []error
+	if b.tag != "" && b.target.own == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		bad = append(bad, b.target.cell.RemoveSnapshot(ctx, b.tag))
+		cancel()
+	}
 	for _, name := range b.created {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		bad = append(bad, b.target.cell.RemoveVolume(ctx, name, true))
@@ -240,10 +246,15 @@ func (b *bench) measure(ctx context.Context, c Case, prefix string) error {
 		if err != nil {
 			return err
 		}
+		lone, err := b.lone(ctx, c, s.outcome.Name)
+		if err != nil {
+			return errs.Wrap(err, "case %s with one client", s.outcome.Name)
+		}
 		one, err := b.once(ctx, c, s.outcome.Name)
 		if err != nil {
 			return errs.Wrap(err, "case %s", s.outcome.Name)
 		}
+		one.RatioToOne = ratio(one.MiBPerS, lone)
 		one.RatioToCeiling = ratio(one.MiBPerS, ceiling.MiBPerS)
 		if disk != nil {
 			one.RatioToDisk = ratio(one.MiBPerS, disk.MiBPerS)
@@ -252,6 +263,19 @@ func (b *bench) measure(ctx context.Context, c Case, prefix string) error {
 		b.tellRun(s.outcome.Name, i, &one.Figures)
 	}
 	return nil
+}
+
+// lone gives the rate of one client, for a case that several are asked for.
+func (b *bench) lone(ctx context.Context, c Case, name string) (float64, error) {
+	if c.Clients > 0 || b.Clients == 1 {
+		return 0, nil
+	}
+	c.Clients = 1
+	s, err := b.once(ctx, c, name)
+	if err != nil {
+		return 0, err
+	}
+	return s.MiBPerS, nil
 }
 
 func (b *bench) clientsOf(c Case) int {
@@ -424,12 +448,13 @@ func (b *bench) result(before reading, m meter) (*Result, error) {
 	if t := b.target; t != nil {
 		r.Cell.ChunkServers, r.Cell.Counted = len(t.servers), t.counted
 		if t.own == nil {
-			r.Cell.Address = t.address
+			r.Cell.Address, r.Cell.PageCache = t.address, "as it was found"
 		}
 	}
 	for _, s := range append(b.series, b.ceilings...) {
 		r.Cases = append(r.Cases, s.finish(b.Repeat))
 	}
+	r.compare()
 	r.Machine.OtherCoresBusy = b.othersMean()
 	return r, nil
 }

@@ -18,7 +18,7 @@ func (r *Result) Text(w io.Writer) {
 		if !strings.HasPrefix(c.Name, ceilingPrefix) {
 			costs = append(costs, []string{c.Name, fmt.Sprintf("%.0f", c.ClientCPU), fmt.Sprintf("%.0f", c.ChunkdCPU), fmt.Sprintf("%.0f", c.MetaCPU),
 				fmt.Sprintf("%.1f", c.Allocations), fmt.Sprintf("%.1f", c.SystemCalls), fmt.Sprintf("%.2f", c.Copied), fmt.Sprintf("%.2f", c.Device),
-				fmt.Sprintf("%.0f", c.DegradedReads), fmt.Sprintf("%.0f", c.HedgedReads), fmt.Sprintf("%.0f", c.ClientMemory),
+				fmt.Sprintf("%.0f", c.DegradedReads), fmt.Sprintf("%.0f", c.HedgedReads), fmt.Sprintf("%.3f", c.ExtraRequests), fmt.Sprintf("%.3f", c.ExtraBytes), fmt.Sprintf("%.0f", c.ClientMemory),
 				fmt.Sprintf("%.0f", c.ChunkdMemory), fmt.Sprintf("%.0f", c.PeakMemory), fmt.Sprintf("%.2f", c.SlowestToMean)})
 		}
 	}
@@ -27,12 +27,20 @@ func (r *Result) Text(w io.Writer) {
 	}
 	if len(costs) > 0 {
 		fmt.Fprintln(w)
-		columns(w, "CASE,CLIENT us/op,CHUNKD us/op,META us/op,ALLOCS/op,SYSCALLS/op,COPIED B/B,DEVICE B/B,DEGRADED,HEDGED,CLIENT MiB,CHUNKD MiB,ALL MiB,SLOWEST/MEAN", costs)
+		columns(w, "CASE,CLIENT us/op,CHUNKD us/op,META us/op,ALLOCS/op,SYSCALLS/op,COPIED B/B,DEVICE B/B,DEGRADED,HEDGED,EXTRA REQ/REQ,EXTRA B/B,CLIENT MiB,CHUNKD MiB,ALL MiB,SLOWEST/MEAN", costs)
 	}
 	r.gapsText(w)
 	for _, c := range r.Cases {
 		if c.RatioToDisk > 0 {
 			fmt.Fprintf(w, "\n%s has %.2f of the rate at which its disk takes data and parity past the page cache (%s%s)\n", c.Name, c.RatioToDisk, ceilingPrefix, diskWrite)
+		}
+	}
+	for _, c := range r.Cases {
+		if c.RateToHealthy > 0 {
+			fmt.Fprintf(w, "\n%s has %.2f of the rate, %.1f times the p50 and %.1f times the p99 that it has with all servers well\n", c.Name, c.RateToHealthy, c.P50ToHealthy, c.P99ToHealthy)
+		}
+		if c.RatioToOne > 0 {
+			fmt.Fprintf(w, "\n%s: %d clients together have %.2f of the rate of one, the slowest %.2f of their mean\n", c.Name, c.Clients, c.RatioToOne, c.SlowestToMean)
 		}
 	}
 	for _, n := range r.remarks() {

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"strake/client"
 	"strake/internal/errs"
@@ -47,6 +48,8 @@ func (b *bench) writeSet(clients int) int64 {
 // written already, sequential ones to a new one.
 func (b *bench) volumeFor(ctx context.Context, c Case, i int, size int64) (string, error) {
 	switch {
+	case c.Cold:
+		return b.readTag(ctx)
 	case !c.Write:
 		return b.readVolume(ctx)
 	case !c.Random:
@@ -68,6 +71,23 @@ func (b *bench) volumeName() string {
 func (b *bench) readVolume(ctx context.Context) (string, error) {
 	name := b.volumeName()
 	return name, b.fill(ctx, name, b.Size)
+}
+
+// readTag gives a tag of the volume that all read, made once.
+func (b *bench) readTag(ctx context.Context) (string, error) {
+	if b.tag != "" {
+		return b.tag, nil
+	}
+	name, err := b.readVolume(ctx)
+	if err != nil {
+		return "", err
+	}
+	tag := fmt.Sprintf("%s@hotstart-%d", name, os.Getpid())
+	if _, err := b.target.cell.CreateTags(ctx, tag); err != nil {
+		return "", err
+	}
+	b.tag = tag
+	return tag, nil
 }
 
 // fill creates a volume and writes its working set, unless that was done.

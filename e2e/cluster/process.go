@@ -178,6 +178,16 @@ func (p *Process) Pause() error {
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
+// Pid is the process's number, 0 while it never ran.
+func (p *Process) Pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.cmd.Process == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
 // Running tells whether the process runs, paused ones included.
 func (p *Process) Running() bool {
 	p.mu.Lock()

@@ -50,6 +50,48 @@ func TestMapCheckpointsCarryAVolume(t *testing.T) {
 	closed(t, v)
 }
 
+// TestMapsStayUnderTheirCapWhoeverWrites writes single blocks at random, never reads
+// and never cleans: what map checkpoints load and make stays under the cap of all
+// volumes together.
+func TestMapsStayUnderTheirCapWhoeverWrites(t *testing.T) {
+	const blocks, mapCap = 8 << 10, 48 << 10
+	c := Start(t, Options{Chunkds: 3, Client: client.Config{MapCap: mapCap, Tuning: client.Tuning{MapHeaders: 1, CleanEvery: -1}}})
+	cell := c.Dial()
+	var volumes []*client.Volume
+	for i := range 3 {
+		name := fmt.Sprintf("v%d", i)
+		create(t, cell, name, blocks*block, 2, 1)
+		v := open(t, cell, name, writing)
+		volumes = append(volumes, v)
+		p := pattern(uint64(i), block)
+		for _, b := range rand.New(rand.NewPCG(uint64(i), 1)).Perm(blocks) {
+			v.WriteAsync(p, int64(b)*block)
+		}
+		flush(t, v)
+		c.Eventually("the map is in a root and below the cap", func() error {
+			if s := v.Stats(); s.MapRoots == 0 || s.MapMemory > mapCap {
+				return fmt.Errorf("%d roots, %d bytes of %d", s.MapRoots, s.MapMemory, mapCap)
+			}
+			return nil
+		})
+	}
+	c.Eventually("the maps are below the cap", func() error {
+		held := uint64(0)
+		for _, v := range volumes {
+			held += v.Stats().MapMemory
+		}
+		holds(t, volumes[1], pattern(1, block), 0) // whoever looks needs the room
+		if held > mapCap {
+			return fmt.Errorf("they hold %d bytes, the cap is %d", held, mapCap)
+		}
+		return nil
+	})
+	for i, v := range volumes {
+		holds(t, v, pattern(uint64(i), block), 17*block)
+		closed(t, v)
+	}
+}
+
 // TestOverwrittenSpaceComesBack writes the same few blocks many times over: the
 // servers must not keep all of that.
 func TestOverwrittenSpaceComesBack(t *testing.T) {

@@ -1,6 +1,9 @@
 package mclock
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Check holds the core against its invariants. The error names the broken one.
 func (c *Core) Check() error {
@@ -42,15 +45,15 @@ func (c *Core) checkFlow(f *flow) error {
 	case f.gate.n > 0 && c.passes(f, f.gate.first.Bytes):
 		return fmt.Errorf("I4: flow %v holds %d bytes and %d wait at its gate", f.key, f.held, f.gate.n)
 	}
-	n, bytes, last := 0, int64(0), f.idleSince-1<<62
+	n, bytes, cost, last := 0, int64(0), time.Duration(0), f.idleSince-1<<62
 	for r := f.queue.first; r != nil; r = r.next {
 		if r.arrived < last || r.state != queued || r.flow != f {
 			return fmt.Errorf("I5: flow %v: request %d of its queue is out of place", f.key, n)
 		}
-		n, bytes, last = n+1, bytes+int64(r.Bytes), r.arrived
+		n, bytes, cost, last = n+1, bytes+int64(r.Bytes), cost+r.cost, r.arrived
 	}
-	if n != f.queue.n || bytes != f.queuedBytes {
-		return fmt.Errorf("I1: flow %v queues %d requests of %d bytes, counted as %d and %d", f.key, n, bytes, f.queue.n, f.queuedBytes)
+	if n != f.queue.n || bytes != f.queuedBytes || cost != f.queuedCost {
+		return fmt.Errorf("I1: flow %v queues %d requests of %d bytes and %v, counted as %d, %d and %v", f.key, n, bytes, cost, f.queue.n, f.queuedBytes, f.queuedCost)
 	}
 	return nil
 }

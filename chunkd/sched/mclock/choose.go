@@ -25,10 +25,10 @@ func (c *Core) Next(now time.Duration) (r *Request, wait time.Duration) {
 	}
 	r = f.queue.first
 	f.queue.remove(r)
-	f.queuedBytes -= int64(r.Bytes)
+	f.queuedBytes, f.queuedCost = f.queuedBytes-int64(r.Bytes), f.queuedCost-r.cost
 	c.waiting--
 	if lat := c.latency(r); r.Deadline != 0 && now+lat.usual > r.Deadline {
-		c.refuseLate(f, lat)
+		c.refuseLate(now, r, f, lat)
 		r.state, r.flow, r.Late = idle, nil, true
 		c.left(now, f)
 	} else {

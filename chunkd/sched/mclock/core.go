@@ -89,15 +89,16 @@ func (c *Core) Enqueue(now time.Duration, r *Request) error {
 		return c.full
 	}
 	if lat := c.latency(r); r.Deadline != 0 && f.earliest(now)+lat.usual > r.Deadline {
-		c.refuseLate(f, lat)
+		c.refuseLate(now, r, f, lat)
 		return c.late
 	}
 	r.state, r.flow, r.arrived, r.Late = queued, f, now, false
+	r.cost = c.costs.of(r.Write, r.Bytes)
 	if f.queue.n == 0 {
 		f.activate(now, c.behind, c.virtual)
 	}
 	f.queue.push(r)
-	f.queuedBytes += int64(r.Bytes)
+	f.queuedBytes, f.queuedCost = f.queuedBytes+int64(r.Bytes), f.queuedCost+r.cost
 	c.waiting++
 	if f.queue.n == 1 {
 		c.place(now, f)
@@ -135,11 +136,14 @@ func (c *Core) use(now time.Duration, class layout.Class) {
 	}
 }
 
-// refuseLate counts a refusal. The estimate that it was based on ages with each,
-// so that one bad moment can't refuse work for ever.
-func (c *Core) refuseLate(f *flow, lat *latency) {
+// refuseLate counts a refusal. Where what the device takes is too long by itself, that
+// estimate ages with each, so that one bad moment can't refuse work for ever; a queue
+// or a limit passes by itself.
+func (c *Core) refuseLate(now time.Duration, r *Request, f *flow, lat *latency) {
 	f.stat.late++
-	lat.usual -= lat.usual / 8
+	if now+lat.usual > r.Deadline {
+		lat.usual -= lat.usual / 8
+	}
 }
 
 // dispatch charges a request and counts it as running.
@@ -242,7 +246,7 @@ func (c *Core) Cancel(now time.Duration, r *Request) bool {
 	switch r.state {
 	case queued:
 		f.queue.remove(r)
-		f.queuedBytes -= int64(r.Bytes)
+		f.queuedBytes, f.queuedCost = f.queuedBytes-int64(r.Bytes), f.queuedCost-r.cost
 		c.waiting--
 		c.place(now, f)
 	case gated:

@@ -110,6 +110,39 @@ func TestDeadlinesThatCantBeMetAreRefusedEarly(t *testing.T) {
 	}
 }
 
+// TestAQueueThatIsTooLongForADeadlineIsSaidAtOnce: what stands before a request counts,
+// as the device was measured; the same request is taken once that is done.
+func TestAQueueThatIsTooLongForADeadlineIsSaidAtOnce(t *testing.T) {
+	c := New(Options{MaxWidth: 1})
+	c.costs = newCosts(Cost{ReadOp: 10e6, ReadByte: minByteCost, WriteOp: 10e6, WriteByte: minByteCost})
+	now := time.Second
+	queue := make([]Request, 50)
+	for i := range queue {
+		queue[i] = Request{Class: one, Bytes: 4096}
+		if err := c.Enqueue(now, &queue[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hasty := &Request{Class: one, Bytes: 4096, Deadline: now + 490*ms}
+	if err := c.Enqueue(now, hasty); !errors.Is(err, errs.Deadline) {
+		t.Errorf("490 ms behind 500: %v", err)
+	}
+	if err := c.Enqueue(now, &Request{Class: two, Bytes: 4096, Deadline: now + 490*ms}); err != nil {
+		t.Errorf("490 ms in a class where nothing waits: %v", err)
+	}
+	for i := range queue[:2] {
+		if !c.Cancel(now, &queue[i]) {
+			t.Fatal("not queued any more")
+		}
+	}
+	if err := c.Enqueue(now, hasty); err != nil {
+		t.Errorf("490 ms behind 480: %v", err)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestABadMomentRefusesNothingForEver: the estimate ages with each refusal.
 func TestABadMomentRefusesNothingForEver(t *testing.T) {
 	c := New(Options{})

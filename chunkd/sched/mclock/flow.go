@@ -33,8 +33,9 @@ type flow struct {
 	gate  list
 
 	params      Params
-	queuedBytes int64 // of queue
-	held        int64 // bytes admitted through the gate and not released
+	queuedBytes int64         // of queue
+	queuedCost  time.Duration // of queue, as it was known when each came
+	held        int64         // bytes admitted through the gate and not released
 
 	reserve, limit tag
 	p              int64 // virtual start tag
@@ -111,12 +112,14 @@ func (f *flow) charge(now time.Duration, r *Request, reserved bool, cost int64) 
 	f.p += cost * weightScale / int64(f.params.Weight)
 }
 
-// earliest is when the limit lets the last request of the queue go, at best.
+// earliest is when a request that is last in the queue runs at best: when the device
+// has done what stands before it, and nothing of other flows, and the limit lets it go.
 func (f *flow) earliest(now time.Duration) time.Duration {
+	free := now + f.queuedCost
 	if f.params.Limit.IsZero() {
-		return now
+		return free
 	}
 	at := f.limit
 	at.advance(f.params.Limit, f.queuedBytes, int64(f.queue.n))
-	return max(now, at.at())
+	return max(free, at.at())
 }

@@ -20,7 +20,7 @@ import (
 //	late request=0
 //	refreshed segment=1 [err=unavailable]
 //	decoded group=0 [err=corrupt]
-//	expired
+//	abort err=deadline
 //
 // Each event prints the actions that follow.
 type script struct {
@@ -62,8 +62,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		actions = s.op.Refreshed(layout.SegmentID(number(t, d, "segment")), kindOf(t, d))
 	case "decoded":
 		actions = s.op.Decoded(&s.op.groups[number(t, d, "group")].public, kindOf(t, d))
-	case "expired":
-		actions = s.op.Expired()
+	case "abort":
+		actions = s.op.Abort(kindOf(t, d))
 	default:
 		t.Fatalf("unknown command %s", d.Cmd)
 	}

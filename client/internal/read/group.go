@@ -36,7 +36,7 @@ type group struct {
 	gone  layout.Mask // participants that failed
 	good  layout.Mask // once complete: participants whose units are decoded from
 	why   []string    // reasons of the lost shard and of those that failed
-	kind  errs.Kind   // Unavailable if anything may come back, else Corrupt
+	kind  errs.Kind   // Deadline if anybody only lacked time, else Unavailable if anything may come back, else Corrupt
 	mixed bool        // a participant failed in some blocks, not in all
 
 	loans []loan      // of shards that are asked by direct requests
@@ -213,7 +213,7 @@ func (o *Op) starve(g *group) {
 	g.state = stuck
 	o.dismiss(g, g.asked)
 	if g.owner.state == failed {
-		o.giveUp(g.failure(o.know(g.runs[0].segment).bad))
+		o.giveUp(g.failure(o.know(g.runs[0].segment)))
 	}
 }
 
@@ -228,13 +228,13 @@ func (o *Op) dismiss(g *group, set layout.Mask) {
 }
 
 // failure names the segment, the shards and the reasons.
-func (g *group) failure(bad layout.Mask) error {
+func (g *group) failure(known *segment) error {
 	r := &g.runs[0]
 	kind, why := g.kind, g.why
-	for p := bad & r.geometry.Participants(r.shape) &^ g.gone &^ g.asked; p != 0; p &= p - 1 {
+	for p := known.bad & r.geometry.Participants(r.shape) &^ g.gone &^ g.asked; p != 0; p &= p - 1 {
 		if s, _ := p.Nth(0); s != r.shard {
 			why = append(why, fmt.Sprintf("shard %d failed before", s))
-			kind = errs.Unavailable
+			kind = worse(kind, known.kind)
 		}
 	}
 	for p := g.minority(); p != 0; p &= p - 1 {
@@ -248,10 +248,21 @@ func (g *group) failure(bad layout.Mask) error {
 
 // blame notes why a shard is of no help.
 func (g *group) blame(s layout.ShardIndex, err error) {
-	if errs.KindOf(err) != errs.Corrupt {
-		g.kind = errs.Unavailable
-	}
+	g.kind = worse(g.kind, errs.KindOf(err))
 	g.why = append(g.why, fmt.Sprintf("shard %d %v (%v)", s, errs.KindOf(err), err))
+}
+
+// worse gives the kind of a read that lacks shards for two reasons, the first of
+// which is such a kind already: Deadline if one of them only lacked time, so that
+// more of it would have helped; else Unavailable if it may come back; else Corrupt.
+func worse(kind, other errs.Kind) errs.Kind {
+	switch {
+	case other == errs.Deadline:
+		return errs.Deadline
+	case other == errs.Corrupt || kind == errs.Deadline:
+		return kind
+	}
+	return errs.Unavailable
 }
 
 // spare asks one more participant when one is late.
@@ -390,7 +401,7 @@ func (o *Op) ownerFailed(r *Request, err error) {
 		}
 		g.blame(r.Shard, err)
 		if g.state == stuck {
-			o.giveUp(g.failure(o.know(r.Segment).bad))
+			o.giveUp(g.failure(o.know(r.Segment)))
 		}
 	}
 	if !o.over {

@@ -36,6 +36,7 @@ type Op struct {
 type segment struct {
 	id      layout.SegmentID
 	bad     layout.Mask // shards that failed as a whole
+	kind    errs.Kind   // why, as a group's kind
 	refresh refresh
 }
 
@@ -65,7 +66,8 @@ func (o *Op) Start(cell layout.CellID, pieces []Piece) []Action {
 	}
 	for i := 0; i < o.direct && !o.over; i++ {
 		if r := o.requests[i]; r.down() {
-			o.know(r.Segment).bad |= r.runs[0].down
+			s := o.know(r.Segment)
+			s.bad, s.kind = s.bad|r.runs[0].down, worse(s.kind, errs.Unavailable)
 			o.replace(r, r.runs, errs.New(errs.Unavailable, "", "known to be down"))
 		}
 	}
@@ -125,16 +127,8 @@ func (o *Op) Decoded(g *Group, err error) []Action {
 	return o.end()
 }
 
-// Expired ends the read: its deadline can't be met.
-func (o *Op) Expired() []Action {
-	o.begin()
-	if !o.over {
-		o.giveUp(errs.New(errs.Deadline, "read", "not answered in the time allowed"))
-	}
-	return o.end()
-}
-
-// Abort ends the read for the caller's own reason.
+// Abort ends the read for a reason of the shell's: its context has ended, or a
+// shard said that the deadline can't be met and no other may be asked.
 func (o *Op) Abort(err error) []Action {
 	o.begin()
 	if !o.over {
@@ -267,7 +261,7 @@ func (o *Op) fail(r *Request, err error) {
 	r.state = failed
 	if kind != errs.Corrupt { // which need not hold for the whole shard
 		s := o.know(r.Segment)
-		s.bad = s.bad.With(r.Shard)
+		s.bad, s.kind = s.bad.With(r.Shard), worse(s.kind, kind)
 	}
 	switch {
 	case r.group != nil:
