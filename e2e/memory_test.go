@@ -16,7 +16,7 @@ import (
 
 	"strake/client"
 	"strake/e2e/cluster"
-	"strake/internal/dial"
+	connect "strake/internal/dial"
 	"strake/internal/layout"
 	"strake/internal/tls"
 	"strake/proto/frame"
@@ -75,7 +75,7 @@ func BenchmarkManyShards(b *testing.B) {
 		b.Fatal(err)
 	}
 	id := cellID(b, c)
-	pool := dial.NewPool(tls.Policy{})
+	pool := connect.NewPool(tls.Policy{})
 	defer pool.Close()
 	for b.Loop() {
 		pid := c.Chunkds[numberOf(b, c, servers[0].Address)].Pid()
@@ -235,7 +235,7 @@ func cellID(b *testing.B, c *cluster.Cluster) (id layout.CellID) {
 
 func askMeta(b *testing.B, c *cluster.Cluster, call func(context.Context, pb.MetaClient) error) {
 	b.Helper()
-	meta, err := dial.NewMeta(c.Cell, tls.Policy{})
+	meta, err := connect.NewMeta(c.Cell, tls.Policy{})
 	if err != nil {
 		b.Fatal(err)
 	}
