@@ -31,6 +31,7 @@ type fakeChunk struct {
 	shards    map[[2]uint64]string // guarded by mu: segment and shard, and its state
 	refuse    errs.Kind            // guarded by mu: what CreateShards answers
 	recovered []uint64             // guarded by mu: volumes
+	capacity  *pb.Rate             // guarded by mu: what heartbeats tell of the device; nil: nothing
 	stopBeat  context.CancelFunc
 	beats     sync.WaitGroup
 }
@@ -77,8 +78,14 @@ func (f *fakeChunk) registration(life uint64) *pb.RegisterServerRequest {
 }
 
 func (f *fakeChunk) heartbeat() (*pb.HeartbeatReply, error) {
-	return call(f.c, pb.MetaClient.Heartbeat, &pb.HeartbeatRequest{Server: f.id, DataAddress: f.control,
-		Devices: []*pb.Device{{Id: f.device, TotalBytes: f.total, UsedBytes: f.used, State: "up", Incarnation: f.life}}})
+	r := &pb.HeartbeatRequest{Server: f.id, DataAddress: f.control,
+		Devices: []*pb.Device{{Id: f.device, TotalBytes: f.total, UsedBytes: f.used, State: "up", Incarnation: f.life}}}
+	f.mu.Lock()
+	if f.capacity != nil {
+		r.Capacities = []*pb.DeviceCapacity{{Device: f.device, Rate: f.capacity, How: "calibrated"}}
+	}
+	f.mu.Unlock()
+	return call(f.c, pb.MetaClient.Heartbeat, r)
 }
 
 // beat sends heartbeats until silence.

@@ -37,6 +37,20 @@ func (s SLO) Check() error {
 	return nil
 }
 
+// MinLimitBytes is the least limit of a whole cell. Below it work would hang rather
+// than go slowly: one piece of 256 KiB takes a second.
+const MinLimitBytes = 256 << 10
+
+// CheckLimit refuses a limit that holds work up for ever. It is asked for changes that
+// people make; a device's part of a limit, and what is on record, may be less.
+// Errors: InvalidArgument.
+func (p Params) CheckLimit() error {
+	if p.Limit.Bytes > 0 && p.Limit.Bytes < MinLimitBytes {
+		return refuse("a limit of %d bytes/s, want at least %d", p.Limit.Bytes, MinLimitBytes).WithHint("0 is no limit")
+	}
+	return nil
+}
+
 // Class is a class as the cell has it.
 type Class struct {
 	Number layout.Class // 1 to 255

@@ -27,7 +27,16 @@ func (s *Server) SetClass(ctx context.Context, r *pb.SetClassRequest) (*pb.SetCl
 	if err != nil {
 		return nil, err
 	}
-	if err := s.do(ctx, state.SetClass{ID: state.CommandID(r.GetCommand()), Class: record, Add: r.GetAdd(), Seen: r.GetClass().GetChanged()}); err != nil {
+	if err := record.Class().Params.CheckLimit(); err != nil {
+		return nil, errs.Wrap(err, "set class %s", record.Name)
+	}
+	cmd := state.SetClass{ID: state.CommandID(r.GetCommand()), Class: record, Add: r.GetAdd(), Seen: r.GetClass().GetChanged()}
+	if !record.Reserved().IsZero() {
+		if err := s.keepForClass(ctx, &cmd); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.do(ctx, cmd); err != nil {
 		return nil, err
 	}
 	now, err := s.machine.View().ClassByName(record.Name)
@@ -73,6 +82,9 @@ func (s *Server) qosHeartbeat(view *state.View, srv *state.Server, r *pb.Heartbe
 	if reply.QosVersion = saidVersion(view.QoSChanged(), danger); reply.QosVersion != r.GetQosVersion() {
 		reply.Classes = classesSaid(view, danger)
 	}
+	if own := s.dividable(view, srv.ID); !s.qos.knows(own) {
+		s.divideShares(view) // a server that is told of no parts would take it for no reservation and no limit
+	}
 	reply.Shares = s.qos.of(srv.Devices)
 }
 
@@ -109,17 +121,26 @@ func classesSaid(view *state.View, danger bool) []*pb.QosClass {
 	return list
 }
 
-// tickQoS divides cell-wide figures by demand and ends reservations whose time is
-// over.
-func (s *Server) tickQoS(ctx context.Context) {
-	view := s.machine.View()
-	var devices []layout.DeviceID
+// dividable gives the devices of servers that are up, or of one of them, which take
+// part in the division of cell-wide figures.
+func (s *Server) dividable(view *state.View, only serverID) (list []layout.DeviceID) {
 	for _, d := range view.Devices() {
-		if d.State != state.DeviceDead && d.State != state.DeviceDown && s.alive.up(d.Server) {
-			devices = append(devices, d.ID)
+		if d.State != state.DeviceDead && d.State != state.DeviceDown && (only == 0 || d.Server == only) && s.alive.up(d.Server) {
+			list = append(list, d.ID)
 		}
 	}
-	s.qos.divide(reservedClasses(view), devices)
+	return list
+}
+
+// divideShares divides cell-wide figures among devices by demand.
+func (s *Server) divideShares(view *state.View) {
+	s.qos.divide(reservedClasses(view), s.dividable(view, 0))
+}
+
+// tickQoS divides cell-wide figures and ends reservations whose time is over.
+func (s *Server) tickQoS(ctx context.Context) {
+	view := s.machine.View()
+	s.divideShares(view)
 	for _, r := range view.Reservations() {
 		if s.qos.left(r) > 0 {
 			continue
@@ -136,11 +157,11 @@ func (s *Server) tickQoS(ctx context.Context) {
 func reservedClasses(view *state.View) (list []qos.Class) {
 	sums := map[layout.Class]qos.Rate{}
 	for _, r := range view.Reservations() {
-		sums[r.Class] = plus(sums[r.Class], qos.Rate{Bytes: r.Bytes, Ops: r.Ops})
+		sums[r.Class] = sums[r.Class].Plus(r.Rate())
 	}
 	for _, record := range view.Classes() {
 		c := record.Class()
-		c.Params.Reservation = plus(c.Params.Reservation, sums[c.Number])
+		c.Params.Reservation = c.Params.Reservation.Plus(sums[c.Number])
 		atLeast := func(limit *int64, reserved int64) {
 			if *limit > 0 {
 				*limit = max(*limit, reserved)

@@ -28,17 +28,23 @@ func (s *Server) Reserve(ctx context.Context, r *pb.ReserveRequest) (*pb.Reserve
 		return nil, err
 	}
 	capacity, devices, unmeasured := s.qos.capacity(view, s.alive.up)
-	cmd := state.Reserve{ID: state.CommandID(r.GetCommand()), CapacityBytes: capacity.Bytes, CapacityOps: capacity.Ops,
+	cmd := state.Reserve{ID: state.CommandID(r.GetCommand()), CapacityBytes: capacity.Bytes, CapacityOps: capacity.Ops, Joint: true,
 		Reservation: state.Reservation{Job: want.GetJob(), Class: class.Number, Bytes: want.GetRate().GetBytes(), Ops: want.GetRate().GetOps(), TTLNs: int64(ttl)}}
-	reply := s.admission(view, cmd.Reservation, capacity)
-	if _, has := view.Reservation(want.GetJob()); r.GetDryRun() {
-		if err := state.CheckReserve(cmd); err != nil {
-			return nil, err
-		}
+	if err := state.CheckReserve(cmd); err != nil {
+		return nil, err
+	}
+	repeat, err := view.Repeats(cmd)
+	if err != nil {
+		return nil, err
+	}
+	reply := s.admission(view, want.GetJob(), cmd.Reservation.Rate(), capacity)
+	if r.GetDryRun() {
 		reply.Reservation, reply.Devices, reply.Unmeasured = want, devices, uint32(unmeasured)
+		reply.Fits = reply.Fits || repeat
 		return reply, nil
-	} else if has != nil && !reply.Fits && state.CheckReserve(cmd) == nil {
-		return nil, shortOf(cmd.Reservation, reply, unmeasured)
+	}
+	if !repeat && !reply.Fits {
+		return nil, shortOf("reserve for job "+want.GetJob(), cmd.Reservation.Rate(), reply, unmeasured)
 	}
 	if err := s.do(ctx, cmd); err != nil {
 		return nil, err
@@ -48,9 +54,31 @@ func (s *Server) Reserve(ctx context.Context, r *pb.ReserveRequest) (*pb.Reserve
 	if err != nil {
 		return nil, err
 	}
-	reply = s.admission(view, state.Reservation{}, capacity)
+	reply = s.admission(view, "", qos.Rate{}, capacity)
 	reply.Reservation, reply.Fits = s.reservationOut(view, got), true
 	return reply, nil
+}
+
+// keepForClass holds what a class is to keep against what is free, where that is more
+// than it has, and fills in the capacity for the state's own look.
+func (s *Server) keepForClass(ctx context.Context, c *state.SetClass) error {
+	view, err := s.fresh(ctx)
+	if err != nil {
+		return err
+	}
+	want, had := c.Class.Reserved(), qos.Rate{}
+	if was, err := view.ClassByName(c.Class.Name); err == nil {
+		had = was.Reserved()
+	}
+	if want.Bytes <= had.Bytes && want.Ops <= had.Ops || c.Class.Class().Params.Check() != nil {
+		return nil // the state has nothing to say, or refuses it
+	}
+	capacity, _, unmeasured := s.qos.capacity(view, s.alive.up)
+	if reply := s.admissionBeside(view, "", want, capacity, less(view.Reserved(), had)); !reply.Fits {
+		return shortOf("reserve for class "+c.Class.Name, want, reply, unmeasured)
+	}
+	c.CapacityBytes, c.CapacityOps = capacity.Bytes, capacity.Ops
+	return nil
 }
 
 func ttlIn(ms uint64) (time.Duration, error) {
@@ -60,33 +88,32 @@ func ttlIn(ms uint64) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// admission compares what is wanted with what is free, and tells when enough will
-// be, if nobody renews.
-func (s *Server) admission(view *state.View, want state.Reservation, capacity qos.Rate) *pb.ReserveReply {
-	reserved := view.Reserved()
-	lacks := func(reserved qos.Rate) qos.Rate {
-		lack := func(want, have int64) int64 {
-			if want == 0 {
-				return 0
-			}
-			return max(0, want-have)
-		}
-		return qos.Rate{Bytes: lack(want.Bytes, capacity.Bytes-reserved.Bytes), Ops: lack(want.Ops, capacity.Ops-reserved.Ops)}
+// admission compares what is wanted with what is free, and tells when enough will be,
+// if nobody renews. What the job has already is not counted twice.
+func (s *Server) admission(view *state.View, job string, want, capacity qos.Rate) *pb.ReserveReply {
+	var own qos.Rate
+	if has, err := view.Reservation(job); err == nil {
+		own = has.Rate()
 	}
-	short := lacks(reserved)
+	return s.admissionBeside(view, job, want, capacity, less(view.Reserved(), own))
+}
+
+// admissionBeside is admission beside what is reserved by others.
+func (s *Server) admissionBeside(view *state.View, job string, want, capacity, reserved qos.Rate) *pb.ReserveReply {
+	short := qos.Short(want, capacity, reserved)
 	reply := &pb.ReserveReply{Fits: short.IsZero(), Capacity: rateOut(capacity), Reserved: rateOut(reserved), Short: rateOut(short)}
 	if reply.Fits {
 		return reply
 	}
-	list := view.Reservations()
+	list := slices.DeleteFunc(view.Reservations(), func(r state.Reservation) bool { return r.Job == job })
 	left := map[state.ReservationID]time.Duration{}
 	for _, r := range list {
 		left[r.ID] = max(0, s.qos.left(r))
 	}
 	slices.SortFunc(list, func(a, b state.Reservation) int { return cmp.Compare(left[a.ID], left[b.ID]) })
 	for _, r := range list {
-		reserved.Bytes, reserved.Ops = reserved.Bytes-r.Bytes, reserved.Ops-r.Ops
-		if lacks(reserved).IsZero() {
+		reserved = less(reserved, r.Rate())
+		if qos.Short(want, capacity, reserved).IsZero() {
 			reply.ExpectedMs = uint64(max(1, left[r.ID].Milliseconds()))
 			break
 		}
@@ -94,11 +121,13 @@ func (s *Server) admission(view *state.View, want state.Reservation, capacity qo
 	return reply
 }
 
+func less(a, b qos.Rate) qos.Rate { return qos.Rate{Bytes: a.Bytes - b.Bytes, Ops: a.Ops - b.Ops} }
+
 // shortOf says what is free, what is short, and when more is expected.
-func shortOf(want state.Reservation, r *pb.ReserveReply, unmeasured int) error {
-	free := func(capacity, reserved int64) int64 { return max(0, capacity-reserved) }
-	err := errs.New(errs.NoSpace, "reserve for job "+want.Job, "%d bytes/s and %d ops/s are wanted, %d and %d are free: the cell was measured to do %d and %d less one server, of which %d and %d are reserved",
-		want.Bytes, want.Ops, free(r.Capacity.Bytes, r.Reserved.Bytes), free(r.Capacity.Ops, r.Reserved.Ops), r.Capacity.Bytes, r.Capacity.Ops, r.Reserved.Bytes, r.Reserved.Ops)
+func shortOf(op string, want qos.Rate, r *pb.ReserveReply, unmeasured int) error {
+	free := qos.Free(rateIn(r.Capacity), rateIn(r.Reserved))
+	err := errs.New(errs.NoSpace, op, "%d bytes/s and %d ops/s are wanted, %d or %d are free: the cell was measured to do %d or %d less one server, of which %d and %d are reserved",
+		want.Bytes, want.Ops, free.Bytes, free.Ops, r.Capacity.Bytes, r.Capacity.Ops, r.Reserved.Bytes, r.Reserved.Ops)
 	switch {
 	case r.ExpectedMs > 0:
 		return err.WithHint("%d bytes/s and %d ops/s are short; enough ends in %v unless it is renewed", r.Short.Bytes, r.Short.Ops, time.Duration(r.ExpectedMs)*time.Millisecond)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type shares struct {
 	wanted     map[classOn]qos.Rate // smoothed
 	served     map[classOn]qos.Rate // the same
 	parts      map[classOn]part     // of classes with a reservation or a limit
+	among      []layout.DeviceID    // that parts were divided among
 	capacities map[layout.DeviceID]*pb.DeviceCapacity
 	renewed    map[state.ReservationID]renewal
 }
@@ -49,6 +51,7 @@ func (s *shares) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted, s.served, s.parts = map[classOn]qos.Rate{}, map[classOn]qos.Rate{}, map[classOn]part{}
+	s.among = nil
 	s.capacities, s.renewed = map[layout.DeviceID]*pb.DeviceCapacity{}, map[state.ReservationID]renewal{}
 }
 
@@ -80,12 +83,16 @@ func smoothed(old qos.Rate, now *pb.Rate) qos.Rate {
 	return qos.Rate{Bytes: half(old.Bytes, now.GetBytes()), Ops: half(old.Ops, now.GetOps())}
 }
 
-// divide gives each device its part of what classes have in the whole cell. Parts
-// that would hardly move stay, because a scheduler whose figures change begins its
-// accounts anew.
+// divide gives each of the devices that are up its part of what classes have in the
+// whole cell, and forgets what others did. Parts that would hardly move stay, because
+// a scheduler whose figures change begins its accounts anew.
 func (s *shares) divide(classes []qos.Class, devices []layout.DeviceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.among = devices
+	gone := func(k classOn, _ qos.Rate) bool { return !slices.Contains(devices, k.device) }
+	maps.DeleteFunc(s.wanted, gone)
+	maps.DeleteFunc(s.served, gone)
 	next := map[classOn]part{}
 	for _, c := range classes {
 		if c.Params.Reservation.IsZero() && c.Params.Limit.IsZero() {
@@ -112,14 +119,21 @@ func (s *shares) divide(classes []qos.Class, devices []layout.DeviceID) {
 	s.parts = next
 }
 
+// knows tells whether all of the devices had parts in the last division.
+func (s *shares) knows(devices []layout.DeviceID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(devices, func(d layout.DeviceID) bool { return !slices.Contains(s.among, d) })
+}
+
 // adds tells whether the parts that devices have now are parts of what the class
 // has now. mu is held.
 func (s *shares) adds(c qos.Class, devices []layout.DeviceID) bool {
 	var sum part
 	for _, d := range devices {
 		p := s.parts[classOn{d, c.Number}]
-		sum.reservation = plus(sum.reservation, p.reservation)
-		sum.limit = plus(sum.limit, p.limit)
+		sum.reservation = sum.reservation.Plus(p.reservation)
+		sum.limit = sum.limit.Plus(p.limit)
 	}
 	n := int64(len(devices))
 	exact := func(total, sum int64) bool {
@@ -128,8 +142,6 @@ func (s *shares) adds(c qos.Class, devices []layout.DeviceID) bool {
 	return exact(c.Params.Reservation.Bytes, sum.reservation.Bytes) && exact(c.Params.Reservation.Ops, sum.reservation.Ops) &&
 		exact(c.Params.Limit.Bytes, sum.limit.Bytes) && exact(c.Params.Limit.Ops, sum.limit.Ops)
 }
-
-func plus(a, b qos.Rate) qos.Rate { return qos.Rate{Bytes: a.Bytes + b.Bytes, Ops: a.Ops + b.Ops} }
 
 // near tells whether two parts differ by less than an eighth.
 func near(a, b part) bool {
@@ -156,7 +168,7 @@ func (s *shares) servedOf(class layout.Class) (sum qos.Rate) {
 	defer s.mu.Unlock()
 	for k, r := range s.served {
 		if k.class == class {
-			sum = plus(sum, r)
+			sum = sum.Plus(r)
 		}
 	}
 	return sum
@@ -193,9 +205,9 @@ func (s *shares) capacity(view *state.View, up func(serverID) bool) (total qos.R
 				continue
 			}
 			devices = append(devices, c)
-			sum = plus(sum, rateIn(c.GetRate()))
+			sum = sum.Plus(rateIn(c.GetRate()))
 		}
-		total = plus(total, sum)
+		total = total.Plus(sum)
 		largest = qos.Rate{Bytes: max(largest.Bytes, sum.Bytes), Ops: max(largest.Ops, sum.Ops)}
 	}
 	return qos.Rate{Bytes: total.Bytes - largest.Bytes, Ops: total.Ops - largest.Ops}, devices, unmeasured

@@ -33,6 +33,9 @@ func RecordOf(c qos.Class) ClassRecord {
 		SLONs: int64(c.SLO.P99), SLOBytes: c.SLO.Bytes}
 }
 
+// Reserved is what the class keeps for itself, beside what jobs reserve in it.
+func (r ClassRecord) Reserved() qos.Rate { return qos.Rate{Bytes: r.ReservedBytes, Ops: r.ReservedOps} }
+
 // Class gives the class of a record.
 func (r ClassRecord) Class() qos.Class {
 	weight := int(min(max(r.Weight, math.MinInt32), math.MaxInt32)) // what does not fit an int is out of bounds too
@@ -42,13 +45,17 @@ func (r ClassRecord) Class() qos.Class {
 }
 
 // SetClass changes a class as a whole, or with Add makes one, which gets the
-// lowest free number. Seen is the Changed of the class that the change was made
-// from: another change in between is a conflict.
+// next free number. Seen is the Changed of the class that the change was made
+// from: another change in between is a conflict. Capacity is Reserve's: where the
+// class's reservation grows, it is admitted like a job's. Commands of older programs
+// have none, and are not held against it.
 type SetClass struct {
-	ID    CommandID   `cbor:"1,keyasint"`
-	Class ClassRecord `cbor:"2,keyasint"`
-	Add   bool        `cbor:"3,keyasint,omitempty"`
-	Seen  uint64      `cbor:"4,keyasint,omitempty"`
+	ID            CommandID   `cbor:"1,keyasint"`
+	Class         ClassRecord `cbor:"2,keyasint"`
+	Add           bool        `cbor:"3,keyasint,omitempty"`
+	Seen          uint64      `cbor:"4,keyasint,omitempty"`
+	CapacityBytes int64       `cbor:"5,keyasint,omitempty"` // the leader's part
+	CapacityOps   int64       `cbor:"6,keyasint,omitempty"`
 }
 
 // RemoveClass ends a class that was added. No volume may have it as its default.
@@ -62,7 +69,7 @@ func (c SetClass) Type() Type              { return TypeSetClass }
 func (c RemoveClass) Type() Type           { return TypeRemoveClass }
 func (c SetClass) CommandID() CommandID    { return c.ID }
 func (c RemoveClass) CommandID() CommandID { return c.ID }
-func (c SetClass) request() Command        { return c }
+func (c SetClass) request() Command        { c.CapacityBytes, c.CapacityOps = 0, 0; return c }
 func (c RemoveClass) request() Command     { return c }
 
 // firstAdded is the lowest number of an added class.
@@ -85,15 +92,16 @@ func (c SetClass) check() error {
 func (c SetClass) apply(t *tables, r *Result) error {
 	op := "set class " + c.Class.Name
 	was, known := t.classes.byName(c.Class.Name)
+	added := false
 	switch {
 	case c.Add && known:
 		return errs.New(errs.AlreadyExists, "add class "+c.Class.Name, "there is class %d of that name", was.Number).WithHint("`strake class set %s` changes it", was.Name)
 	case c.Add:
-		number, err := t.classes.freeNumber()
+		number, err := t.classes.freeNumber(t.last.Class)
 		if err != nil {
 			return err
 		}
-		c.Class.Number = number
+		c.Class.Number, added = number, true
 	case !known:
 		return unknownClass(op, c.Class.Name)
 	case c.Class.Number != was.Number:
@@ -101,10 +109,28 @@ func (c SetClass) apply(t *tables, r *Result) error {
 	case c.Seen != was.Changed:
 		return errs.New(errs.Conflict, op, "it was changed at log index %d, after %d", was.Changed, c.Seen).WithHint("look at it again")
 	}
+	if err := c.admit(t, op, was.Reserved()); err != nil {
+		return err
+	}
+	if added {
+		t.last.Class = c.Class.Number
+	}
 	c.Class.Changed = t.applied
 	t.setClass(c.Class)
 	r.emit(ClassChanged{Class: c.Class.Number, Name: c.Class.Name})
 	return nil
+}
+
+// admit holds a reservation that grows against what is not reserved. had is what the
+// class has now.
+func (c SetClass) admit(t *tables, op string, had qos.Rate) error {
+	capacity, want := qos.Rate{Bytes: c.CapacityBytes, Ops: c.CapacityOps}, c.Class.Reserved()
+	if capacity.IsZero() || want.Bytes <= had.Bytes && want.Ops <= had.Ops {
+		return nil
+	}
+	others := t.reserved()
+	others = qos.Rate{Bytes: others.Bytes - had.Bytes, Ops: others.Ops - had.Ops}
+	return admitted(op, want, capacity, others)
 }
 
 func (c RemoveClass) check() error {
@@ -179,14 +205,27 @@ func (list classTable) byName(name string) (ClassRecord, bool) {
 	return all[i], true
 }
 
-func (list classTable) freeNumber() (layout.Class, error) {
+// reserved is what classes keep for themselves; none that is built in does unless it
+// was changed.
+func (list classTable) reserved() (sum qos.Rate) {
+	for _, c := range list {
+		sum = sum.Plus(c.Reserved())
+	}
+	return sum
+}
+
+// freeNumber gives the next free number after the last that was given, round and round:
+// handles and caches that still have a removed class's number must not meet another
+// class by it soon.
+func (list classTable) freeNumber(last layout.Class) (layout.Class, error) {
 	all := list.all()
 	if len(all) >= qos.MaxClasses {
 		return 0, errs.New(errs.Overloaded, "add class", "there are %d classes", len(all)).WithHint("remove one that nothing uses")
 	}
-	n := firstAdded
+	next := func(n layout.Class) layout.Class { return max(n+1, firstAdded) } // after 255 comes 0
+	n := next(last)
 	for slices.ContainsFunc(all, func(c ClassRecord) bool { return c.Number == n }) {
-		n++
+		n = next(n)
 	}
 	return n, nil
 }

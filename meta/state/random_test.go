@@ -72,8 +72,8 @@ func (g *commander) qos(v *View) Command {
 		return SetClass{ID: g.id, Add: true, Class: ClassRecord{Name: fmt.Sprintf("c%d", g.rnd.Intn(4)), Weight: 50}}
 	case 1:
 		seen := c.Changed
-		c.Weight, c.Changed = int64(g.rnd.Intn(200)), 0
-		return SetClass{ID: g.id, Class: c, Seen: seen}
+		c.Weight, c.ReservedOps, c.Changed = int64(g.rnd.Intn(200)), int64(g.rnd.Intn(60)), 0
+		return SetClass{ID: g.id, Class: c, Seen: seen, CapacityBytes: 100, CapacityOps: 100}
 	case 2:
 		return RemoveClass{ID: g.id, Name: c.Name}
 	case 3:
@@ -81,7 +81,7 @@ func (g *commander) qos(v *View) Command {
 	case 4:
 		return EndReservation{Job: job}
 	}
-	return Reserve{Reservation: Reservation{Job: job, Class: c.Number, Bytes: int64(1 + g.rnd.Intn(60)), TTLNs: 1e9}, CapacityBytes: 100, CapacityOps: 100}
+	return Reserve{Reservation: Reservation{Job: job, Class: c.Number, Bytes: int64(1 + g.rnd.Intn(60)), TTLNs: 1e9}, CapacityBytes: 100, CapacityOps: 100, Joint: true}
 }
 
 func (g *commander) register(v *View) Command {

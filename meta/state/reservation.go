@@ -26,6 +26,9 @@ type Reservation struct {
 	Renewed uint64 `cbor:"7,keyasint,omitempty"`
 }
 
+// Rate is what is reserved.
+func (r Reservation) Rate() qos.Rate { return qos.Rate{Bytes: r.Bytes, Ops: r.Ops} }
+
 // Bounds of reservations.
 const (
 	MaxReservations = 1024
@@ -37,12 +40,16 @@ const (
 // Reserve keeps bandwidth for a job, or with Renew begins its time anew. An equal
 // repeat for the same job is a success whatever the command id, an unequal one a
 // conflict. Capacity is what the leader measured, less one server; the sum of all
-// reservations may not exceed it.
+// reservations, those of classes among them, may not exceed it.
 type Reserve struct {
 	ID            CommandID   `cbor:"1,keyasint,omitempty"`
 	Reservation   Reservation `cbor:"2,keyasint"`
 	CapacityBytes int64       `cbor:"3,keyasint,omitempty"` // the leader's part
 	CapacityOps   int64       `cbor:"4,keyasint,omitempty"`
+	// Joint: bytes and operations take the devices' time from each other (qos.Part),
+	// and classes' reservations count. Older programs' commands, which counted jobs'
+	// bytes and operations apart, are applied as they were.
+	Joint bool `cbor:"5,keyasint,omitempty"`
 }
 
 // RenewReservation begins a reservation's time anew; a TTL of 0 keeps the one it has.
@@ -67,7 +74,7 @@ func (c EndReservation) Type() Type             { return TypeEndReservation }
 func (c Reserve) CommandID() CommandID          { return c.ID }
 func (c RenewReservation) CommandID() CommandID { return c.ID }
 func (c EndReservation) CommandID() CommandID   { return c.ID }
-func (c Reserve) request() Command              { c.CapacityBytes, c.CapacityOps = 0, 0; return c }
+func (c Reserve) request() Command              { c.CapacityBytes, c.CapacityOps, c.Joint = 0, 0, false; return c }
 func (c RenewReservation) request() Command     { return c }
 func (c EndReservation) request() Command       { return c }
 
@@ -76,7 +83,7 @@ func (c Reserve) check() error {
 	if err := checkJob(r.Job); err != nil {
 		return err
 	}
-	params := qos.Params{Reservation: qos.Rate{Bytes: r.Bytes, Ops: r.Ops}}
+	params := qos.Params{Reservation: r.Rate()}
 	switch {
 	case r.ID != 0 || r.Renewed != 0:
 		return errs.New(errs.InvalidArgument, op, "number and time of the renewal are not for the caller to choose")
@@ -112,14 +119,9 @@ func checkTTL(op string, ns int64) error {
 
 func (c Reserve) apply(t *tables, r *Result) error {
 	op, want := "reserve for job "+c.Reservation.Job, c.Reservation
-	if was, ok := t.reservations.of(want.Job); ok {
-		want.ID, want.Renewed = was.ID, was.Renewed
-		if was != want {
-			return errs.New(errs.Conflict, op, "it has %d bytes/s and %d ops/s in class %d for %v", was.Bytes, was.Ops, was.Class, time.Duration(was.TTLNs)).
-				WithHint("`strake reserve rm %s` ends that one; `strake reserve renew` begins its time anew", want.Job)
-		}
-		r.Repeat = true
-		return nil
+	if repeat, err := c.repeats(t); repeat || err != nil {
+		r.Repeat = repeat
+		return err
 	}
 	if err := t.checkClass(op, want.Class); err != nil {
 		return err
@@ -127,17 +129,57 @@ func (c Reserve) apply(t *tables, r *Result) error {
 	if len(t.reservations) >= MaxReservations {
 		return errs.New(errs.Overloaded, op, "there are %d reservations", len(t.reservations)).WithHint("end those that are not used")
 	}
-	sum := t.reservations.sum()
-	if over := sum.Bytes+want.Bytes > c.CapacityBytes; over && want.Bytes > 0 || sum.Ops+want.Ops > c.CapacityOps && want.Ops > 0 {
-		return errs.New(errs.NoSpace, op, "%d bytes/s and %d ops/s are wanted, %d and %d are free of the cell's %d and %d less one server",
-			want.Bytes, want.Ops, max(0, c.CapacityBytes-sum.Bytes), max(0, c.CapacityOps-sum.Ops), c.CapacityBytes, c.CapacityOps).
-			WithHint("`strake reserve create --dry-run` tells when more is expected")
+	if err := c.admit(t, op); err != nil {
+		return err
 	}
 	t.last.Reservation++
 	want.ID, want.Renewed = t.last.Reservation, t.applied
 	t.setReservations(append(slices.Clone(t.reservations), want))
 	r.emit(ReservationMade{Job: want.Job})
 	return nil
+}
+
+// repeats tells whether the job has exactly this reservation; with other figures it is
+// a conflict.
+func (c Reserve) repeats(t *tables) (bool, error) {
+	was, ok := t.reservations.of(c.Reservation.Job)
+	if !ok {
+		return false, nil
+	}
+	want := c.Reservation
+	want.ID, want.Renewed = was.ID, was.Renewed
+	if was != want {
+		return false, errs.New(errs.Conflict, "reserve for job "+want.Job, "it has %d bytes/s and %d ops/s in class %d for %v", was.Bytes, was.Ops, was.Class, time.Duration(was.TTLNs)).
+			WithHint("`strake reserve rm %s` ends that one; `strake reserve renew` begins its time anew", want.Job)
+	}
+	return true, nil
+}
+
+// admit refuses what does not fit beside what is reserved. Error: NoSpace.
+func (c Reserve) admit(t *tables, op string) error {
+	capacity, want := qos.Rate{Bytes: c.CapacityBytes, Ops: c.CapacityOps}, c.Reservation.Rate()
+	if c.Joint {
+		return admitted(op, want, capacity, t.reserved())
+	}
+	sum := t.reservations.sum()
+	if want.Bytes > 0 && sum.Bytes+want.Bytes > capacity.Bytes || want.Ops > 0 && sum.Ops+want.Ops > capacity.Ops {
+		return short(op, want, capacity, qos.Rate{Bytes: capacity.Bytes - sum.Bytes, Ops: capacity.Ops - sum.Ops})
+	}
+	return nil
+}
+
+// admitted refuses what does not fit beside what is reserved.
+func admitted(op string, want, capacity, reserved qos.Rate) error {
+	if qos.Short(want, capacity, reserved).IsZero() {
+		return nil
+	}
+	return short(op, want, capacity, qos.Free(capacity, reserved))
+}
+
+func short(op string, want, capacity, free qos.Rate) error {
+	return errs.New(errs.NoSpace, op, "%d bytes/s and %d ops/s are wanted, %d or %d are free of the cell's %d or %d less one server",
+		want.Bytes, want.Ops, max(0, free.Bytes), max(0, free.Ops), capacity.Bytes, capacity.Ops).
+		WithHint("`strake reserve create --dry-run` tells when more is expected")
 }
 
 func (c RenewReservation) check() error {
@@ -199,10 +241,13 @@ func (list reservationTable) without(job string) reservationTable {
 // sum is what all of them hold.
 func (list reservationTable) sum() (s qos.Rate) {
 	for _, r := range list {
-		s.Bytes, s.Ops = s.Bytes+r.Bytes, s.Ops+r.Ops
+		s = s.Plus(r.Rate())
 	}
 	return s
 }
+
+// reserved is what jobs and classes hold.
+func (t *tables) reserved() qos.Rate { return t.reservations.sum().Plus(t.classes.reserved()) }
 
 func (t *tables) setReservations(list reservationTable) {
 	slices.SortFunc(list, func(a, b Reservation) int { return cmp.Compare(a.ID, b.ID) })
@@ -249,8 +294,12 @@ func (v *View) Reservation(job string) (Reservation, error) {
 	return r, nil
 }
 
-// Reserved is what all reservations hold together.
-func (v *View) Reserved() qos.Rate { return v.t.reservations.sum() }
+// Reserved is what all reservations, of jobs and of classes, hold together.
+func (v *View) Reserved() qos.Rate { return v.t.reserved() }
 
 // CheckReserve is what Reserve refuses whatever the state. Errors: InvalidArgument.
 func CheckReserve(c Reserve) error { return c.check() }
+
+// Repeats tells whether a job has exactly this reservation already. Error: Conflict
+// when it has other figures.
+func (v *View) Repeats(c Reserve) (bool, error) { return c.repeats(v.t) }

@@ -270,15 +270,15 @@ func (s *script) qosCommand() Command {
 	case "remove-class":
 		return RemoveClass{ID: s.id(), Name: s.text("name")}
 	case "reserve":
-		return Reserve{ID: s.id(), CapacityBytes: figure("capacity"), CapacityOps: figure("capacity-ops"),
+		return Reserve{ID: s.id(), CapacityBytes: figure("capacity"), CapacityOps: figure("capacity-ops"), Joint: !s.flag("apart"),
 			Reservation: Reservation{Job: s.text("job"), Class: layout.Class(s.num("class")), Bytes: figure("bytes"), Ops: figure("ops"), TTLNs: figure("ttl")}}
 	case "renew":
 		return RenewReservation{ID: s.id(), Job: s.text("job"), TTLNs: figure("ttl")}
 	case "end-reservation":
 		return EndReservation{Job: s.text("job"), Renewed: s.num("renewed")}
 	}
-	c := SetClass{ID: s.id(), Add: s.d.Cmd == "add-class", Seen: s.num("seen"), Class: ClassRecord{Name: s.text("name"), Number: layout.Class(s.num("number")),
-		Weight: figure("weight"), LimitBytes: figure("limit"), ReservedBytes: figure("reserve"), TargetNs: figure("target"), SLONs: figure("slo")}}
+	c := SetClass{ID: s.id(), Add: s.d.Cmd == "add-class", Seen: s.num("seen"), CapacityBytes: figure("capacity"), CapacityOps: figure("capacity-ops"), Class: ClassRecord{Name: s.text("name"), Number: layout.Class(s.num("number")),
+		Weight: figure("weight"), ReservedOps: figure("reserve-ops"), LimitBytes: figure("limit"), ReservedBytes: figure("reserve"), TargetNs: figure("target"), SLONs: figure("slo")}}
 	return c
 }
 
