@@ -42,7 +42,9 @@ type peak struct {
 }
 
 func newClasses(plane *server.Server, found func(layout.DeviceID) (calibrated, bool)) *classes {
-	return &classes{plane: plane, found: found, known: map[layout.Class]qos.Class{}, set: map[classOn]qos.Params{}, before: map[classOn]done{}, peaks: map[layout.DeviceID]peak{}}
+	c := &classes{plane: plane, found: found, known: map[layout.Class]qos.Class{}, set: map[classOn]qos.Params{}, before: map[classOn]done{}, peaks: map[layout.DeviceID]peak{}}
+	c.renamed()
+	return c
 }
 
 // report fills in what the leader is told.
@@ -54,8 +56,8 @@ func (c *classes) report(r *pb.HeartbeatRequest, now time.Time) {
 	for _, d := range c.plane.Stats() {
 		sums := map[layout.Class]done{}
 		for _, f := range d.Flows {
-			if f.Key == sched.OwnKey {
-				continue // no class's demand, but what follows from them
+			if f.Key == sched.OwnKey || f.Key == sched.TrialKey {
+				continue // no class's demand: what follows from them, and measurements
 			}
 			s := sums[f.Class]
 			s.served.Bytes += int64(f.ReadBytes + f.WroteBytes)
@@ -88,8 +90,9 @@ func perSecond(n int64, seconds float64) int64 { return int64(float64(max(0, n))
 func rateOut(r qos.Rate) *pb.Rate { return &pb.Rate{Bytes: r.Bytes, Ops: r.Ops} }
 
 // capacity is what a device was measured to do: on purpose, else by its scheduler
-// while it was saturated, else the most that it did in a second. nil: it did nothing
-// yet.
+// while it was saturated, else the most that it did in a second. (More than what was
+// measured in a second is no capacity: it may have come from the page cache.) nil: it
+// did nothing yet.
 func (c *classes) capacity(d server.DeviceStats, total qos.Rate, now time.Time) *pb.DeviceCapacity {
 	p := c.peaks[d.Device]
 	if total.Bytes > p.rate.Bytes || total.Ops > p.rate.Ops {
@@ -146,16 +149,21 @@ func (c *classes) learn(r *pb.HeartbeatReply) error {
 	return c.apply(want)
 }
 
-// renamed tells the names and objectives of classes on.
+// renamed tells on which classes there are, their names and objectives.
 func (c *classes) renamed() {
-	names := map[layout.Class]string{}
+	names, all := map[layout.Class]string{}, []layout.Class{}
+	for _, b := range qos.Builtin() {
+		all = append(all, b.Number)
+	}
 	for n := range 256 {
 		class, known := c.known[layout.Class(n)]
 		c.plane.SetSLO(layout.Class(n), class.SLO)
 		if known {
 			names[layout.Class(n)] = class.Name
+			all = append(all, layout.Class(n))
 		}
 	}
+	c.plane.SetClasses(all)
 	c.names.Store(&names)
 }
 

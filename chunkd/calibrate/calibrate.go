@@ -162,7 +162,7 @@ func (r *run) place(n int64) (at int64, ok bool) {
 }
 
 func (m *meter) piece(r run, b []byte, at int64) (err error) {
-	tag := sched.Tag{Class: layout.ClassBackground, Tenant: layout.DefaultTenantID, Write: r.write, Bytes: len(b)}
+	tag := sched.Tag{Class: sched.TrialKey.Class, Tenant: sched.TrialKey.Tenant, Write: r.write, Bytes: len(b)}
 	turn := m.dev.Sched.Do(m.ctx, tag, func() {
 		if r.write {
 			err = m.trial.Write(b, at, false)

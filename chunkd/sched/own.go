@@ -13,6 +13,11 @@ import (
 // to no tenant.
 var OwnKey = mclock.Key{Class: layout.ClassBackground}
 
+// TrialKey is the flow of measurements of a device on purpose, of no class and no
+// tenant. They have background's weight; a limit that somebody set for background is
+// none of theirs, else it would be taken for what the device can do.
+var TrialKey = mclock.Key{Class: layout.ClassDefault}
+
 // Own is a QoS as the device's store sees it (it is a store.Queue). The log, the
 // index and the moves have a flow of their own, with the weight of a class that
 // nobody has set: with background's tenth, writers would wait for the log of what
@@ -22,8 +27,10 @@ type Own struct{ *QoS }
 // NewOwn makes the scheduler of a device and its store.
 func NewOwn() Own {
 	q := Own{NewQoS(mclock.Options{})}
-	if err := q.SetFlow(OwnKey, mclock.Params{Weight: qos.DefaultWeight}); err != nil {
-		panic(err) // a fresh scheduler takes it
+	for key, weight := range map[mclock.Key]int{OwnKey: qos.DefaultWeight, TrialKey: qos.Defaults(layout.ClassBackground).Weight} {
+		if err := q.SetFlow(key, mclock.Params{Weight: weight}); err != nil {
+			panic(err) // a fresh scheduler takes it
+		}
 	}
 	return q
 }

@@ -87,6 +87,7 @@ func (c *conn) receive() error {
 	if err := frame.Verify(b, b[frame.HeaderLen:n]); err != nil {
 		return err
 	}
+	h.Class = c.srv.classOf(h.Class)
 	c.current.begin(h, c.in.received)
 	c.current.meta = b[frame.HeaderLen:n]
 	c.in.consume(n)

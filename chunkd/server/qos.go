@@ -25,6 +25,25 @@ func (s *Server) SetClass(class layout.Class, p mclock.Params) error {
 	return s.eachClasses(func(c classed) error { return c.SetClass(class, p) })
 }
 
+// SetClasses tells which classes there are. Requests that name another, because it was
+// removed or made up, or none, count as training's, which has its own limit: nobody
+// gets rid of one by a number that has none. Until it is called any will do.
+func (s *Server) SetClasses(list []layout.Class) {
+	known := &[256]bool{}
+	for _, class := range list {
+		known[class] = true
+	}
+	s.known.Store(known)
+}
+
+// classOf is the class that a request's work is done in.
+func (s *Server) classOf(class layout.Class) layout.Class {
+	if known := s.known.Load(); known != nil && !known[class] {
+		return layout.ClassTraining
+	}
+	return class
+}
+
 // SetDeviceClass gives a class its parameters on one device, from now on. Errors:
 // InvalidArgument, NotHere.
 func (s *Server) SetDeviceClass(id layout.DeviceID, class layout.Class, p mclock.Params) error {

@@ -212,6 +212,24 @@ func TestListsAndProbesAreNoUseOfTheirClass(t *testing.T) {
 	}
 }
 
+// TestAnUnknownClassIsTraining: a number that no class has, or none has any more, gets
+// nobody past a limit.
+func TestAnUnknownClassIsTraining(t *testing.T) {
+	c := start(t, Limits{})
+	shard(t, c.store, ref(9, 0), 4<<20)
+	c.SetClasses([]layout.Class{layout.ClassInference, layout.ClassTraining, 16})
+	p := c.connect(t)
+	for _, class := range []layout.Class{0, 16, 17, 200} {
+		p.refused(errs.OK, frame.Request{Kind: frame.Read, Class: class}, readMeta(ref(9, 0), frame.ReadRange{Length: 4096}), nil)
+	}
+	if n := len(c.Stats()[0].Flows); n != 2 {
+		t.Errorf("%d classes had work", n)
+	}
+	if training, added := flowOf(c.Stats()[0].Stats, layout.ClassTraining), flowOf(c.Stats()[0].Stats, 16); training.Reads != 3 || added.Reads != 1 {
+		t.Errorf("%d reads of training and %d of the class that was added, want 3 and 1", training.Reads, added.Reads)
+	}
+}
+
 // TestRequestsOfNoTenantAreNoneOfTheStores: the store's own flow, which has a weight
 // of its own and belongs to no tenant, must not be joined by background work.
 func TestRequestsOfNoTenantAreNoneOfTheStores(t *testing.T) {

@@ -76,6 +76,7 @@ type Server struct {
 	batches  sync.Pool // of *batch
 	volumes  volumes
 	slos     slos
+	known    atomic.Pointer[[256]bool] // the cell's classes; nil: nobody said
 
 	ctx    context.Context // ends when connections must not wait any longer
 	cancel context.CancelFunc
