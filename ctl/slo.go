@@ -33,7 +33,8 @@ func (a *app) sloCommand() *cobra.Command {
 		Use: "slo", Short: "show how the classes' objectives are kept", Args: exactArgs(0),
 		Long: `Show, for each class with an objective (strake class set NAME --slo 2ms), which part of its
 requests met it over 5 minutes and an hour, and the burn: how many times faster than allowed
-the late ones (1 %) are used up. The time counts from receipt to reply at the chunk servers.`,
+the late ones (1 %) are used up. The time counts from receipt to reply at the chunk servers;
+what they refuse for want of time or room, or fail to do, counts as late.`,
 		Example: "  strake slo\n  strake slo -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCell(cmd.Context(), func(ctx context.Context, cell *client.Cell) error {

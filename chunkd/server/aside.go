@@ -31,7 +31,7 @@ func (c *conn) syncAside(r *request, out *batch) {
 		err = r.dev.Store.Sync(r.Epoch, r.incarnation, r.shards)
 		r.ended(from)
 	}
-	r.finish(out, nil, err)
+	c.finish(r, out, nil, err)
 }
 
 // list gives stripe headers, aside.
@@ -50,7 +50,7 @@ func (c *conn) listAside(r *request, out *batch) {
 	l := r.listed
 	most := int(min(l.Most, maxListBytes))
 	if err := c.srv.memory.wait(c.srv.ctx, maxListBytes); err != nil {
-		r.finish(out, nil, err)
+		c.finish(r, out, nil, err)
 		return
 	}
 	out.owed += maxListBytes
@@ -66,7 +66,7 @@ func (c *conn) listAside(r *request, out *batch) {
 		r.ended(from)
 	})
 	if err != nil {
-		r.finish(out, nil, err)
+		c.finish(r, out, nil, err)
 		return
 	}
 	r.served()

@@ -63,6 +63,7 @@ func (c *conn) answer(r *request, meta []byte) error {
 		return err
 	}
 	r.served()
+	c.judge(r, nil)
 	c.out.add(&r.reply, meta, nil)
 	return nil
 }
@@ -73,6 +74,7 @@ func (c *conn) refuse(r *request, err error) error {
 		return err
 	}
 	r.served()
+	c.judge(r, err)
 	c.out.addError(&r.reply, err)
 	return nil
 }
@@ -128,8 +130,9 @@ func (c *conn) complete(r *request, run func(c *conn, r *request, out *batch)) {
 }
 
 // finish adds the reply of a request that was served on its own goroutine.
-func (r *request) finish(out *batch, meta []byte, err error) {
+func (c *conn) finish(r *request, out *batch, meta []byte, err error) {
 	r.served()
+	c.judge(r, err)
 	if err != nil {
 		out.addError(&r.reply, err)
 		return

@@ -71,7 +71,7 @@ func (c *conn) runLane() {
 		case err == nil && r.Flags&frame.Durable != 0:
 			c.aside(r, (*conn).syncAside)
 		default:
-			c.complete(r, func(_ *conn, r *request, out *batch) { r.finish(out, nil, err) })
+			c.complete(r, func(c *conn, r *request, out *batch) { c.finish(r, out, nil, err) })
 		}
 	}
 }

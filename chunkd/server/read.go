@@ -45,7 +45,7 @@ func (c *conn) readAside(r *request, out *batch) {
 		return
 	}
 	if err := c.srv.memory.wait(c.srv.ctx, int64(n)); err != nil {
-		r.finish(out, nil, err)
+		c.finish(r, out, nil, err)
 		return
 	}
 	c.readPieces(r, n, out)
@@ -93,6 +93,7 @@ func (c *conn) readSmall(r *request, n int, out *batch) {
 		err = r.checksums(at[frame.HeaderLen : frame.HeaderLen+meta])
 	}
 	r.served()
+	c.judge(r, err)
 	if err != nil {
 		out.addError(&r.reply, err)
 		return
@@ -114,6 +115,7 @@ func (c *conn) readPieces(r *request, n int, out *batch) {
 		meta, err = r.largeMeta(n, out)
 	}
 	r.served()
+	c.judge(r, err)
 	if err != nil {
 		for _, p := range r.pieces {
 			c.srv.pool.put(p.buf)

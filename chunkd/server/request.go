@@ -57,7 +57,7 @@ func newRequest() *request {
 // begin prepares a request for the frame that was received.
 func (r *request) begin(h frame.Request, received time.Time) {
 	r.Request, r.received = h, received
-	r.dev, r.err = nil, nil
+	r.dev, r.err, r.read.Ranges = nil, nil, r.read.Ranges[:0]
 	r.reply = frame.Reply{Kind: h.Kind, ID: h.ID}
 	r.began, r.admitted = false, false
 }

@@ -5,8 +5,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/internal/qos"
+	"strake/proto/frame"
 )
 
 const (
@@ -68,19 +70,20 @@ type slo struct {
 	total   Kept             // guarded by mu
 }
 
-// Kept counts requests that an objective is for, and those that took longer.
+// Kept counts requests that an objective is for, and those that took longer or failed.
 type Kept struct{ Judged, Late uint64 }
 
 func (k *Kept) add(o Kept) { k.Judged, k.Late = k.Judged+o.Judged, k.Late+o.Late }
 
-// judge counts a request of n bytes that was received then and is answered now.
-func (s *slo) judge(n int, received, now time.Time) {
+// judge counts a request of n bytes that was received then and is answered now, in
+// vain if it failed.
+func (s *slo) judge(n int, received, now time.Time, failed bool) {
 	goal := s.goal.Load()
 	if goal == nil || goal.Bytes > 0 && int64(n) > goal.Bytes {
 		return
 	}
 	one := Kept{Judged: 1}
-	if now.Sub(received) > goal.P99 {
+	if failed || now.Sub(received) > goal.P99 {
 		one.Late = 1
 	}
 	s.mu.Lock()
@@ -151,9 +154,28 @@ func (s *slo) all() Kept {
 // beyond a bound.
 func (s *Server) EachVolume(visit func(layout.VolumeID, *VolumeCounters)) { s.volumes.each(visit) }
 
+// judge holds a request that is answered now against its class's objective: reads,
+// appends (durable ones with their sync) and flushes. What the server refuses or fails
+// to do has missed it; what the caller asked wrongly, or of the wrong server, is not
+// judged, nor is what no user of the class asked for.
+func (c *conn) judge(r *request, err error) {
+	if r.Kind != frame.Read && r.Kind != frame.Append && r.Kind != frame.Sync || r.service() {
+		return
+	}
+	n := r.Payload
+	if r.Kind == frame.Read {
+		n = r.read.Bytes()
+	}
+	switch errs.KindOf(err) {
+	case errs.OK:
+		c.srv.slos[r.Class].judge(n, r.received, time.Now(), false)
+	case errs.Deadline, errs.Overloaded, errs.Unavailable, errs.NoSpace, errs.Corrupt, errs.Internal:
+		c.srv.slos[r.Class].judge(n, r.received, time.Now(), true)
+	}
+}
+
 // count notes a request on n bytes that succeeded.
 func (c *conn) count(r *request, n int, write bool) {
-	c.srv.slos[r.Class].judge(n, r.received, time.Now())
 	if r.Token == 0 || int(r.Token) > len(c.grants) {
 		return
 	}

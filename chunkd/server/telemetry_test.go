@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/internal/qos"
 	"strake/internal/vfs"
@@ -18,9 +19,9 @@ func TestObjectivesAreJudgedByMinute(t *testing.T) {
 	begin := time.Unix(1_000_000_000, 0)
 	for minute := range 90 {
 		now := begin.Add(time.Duration(minute) * time.Minute)
-		s.judge(4096, now.Add(-time.Microsecond), now)   // in time
-		s.judge(4096, now.Add(-2*time.Millisecond), now) // late
-		s.judge(8192, now.Add(-time.Hour), now)          // larger than the objective is for
+		s.judge(4096, now.Add(-time.Microsecond), now, false)   // in time
+		s.judge(4096, now.Add(-2*time.Millisecond), now, false) // late
+		s.judge(8192, now.Add(-time.Hour), now, false)          // larger than the objective is for
 	}
 	now := begin.Add(89 * time.Minute)
 	if k := s.kept(shortSLO, now); k != (Kept{10, 5}) {
@@ -64,6 +65,49 @@ func TestAStatusTellsClassesVolumesAndObjectives(t *testing.T) {
 	c.SetSLO(layout.ClassInference, qos.SLO{})
 	if len(c.SLOs(time.Now())) != 0 {
 		t.Error("an objective that was taken away is told")
+	}
+}
+
+// TestRefusalsAndFlushesAreJudged: what the server could not do in time has missed its
+// class's objective, a durable append is judged once its sync is done, and a flush is a
+// request like others; what was asked wrongly counts for nothing.
+func TestRefusalsAndFlushesAreJudged(t *testing.T) {
+	fsys := newShapedStore(t, "latency=50ms")
+	c := start(t, Limits{}, fsys)
+	shard(t, fsys, ref(9, 0), 4<<20)
+	c.SetSLO(layout.ClassInference, qos.SLO{P99: time.Hour})
+	p := c.connect(t)
+	kept := func() Kept { return c.SLOs(time.Now())[0].All }
+	read := readMeta(ref(9, 0), frame.ReadRange{Length: 4096})
+	p.refused(errs.OK, frame.Request{Kind: frame.Read, Class: layout.ClassInference}, read, nil)
+	if k := kept(); k != (Kept{1, 0}) {
+		t.Fatalf("a read: %+v", k)
+	}
+	p.refused(errs.Deadline, frame.Request{Kind: frame.Read, Class: layout.ClassInference, Deadline: 20 * time.Millisecond}, read, nil)
+	if k := kept(); k != (Kept{2, 1}) {
+		t.Errorf("with one that could not be in time: %+v", k)
+	}
+	p.refused(errs.NotHere, frame.Request{Kind: frame.Read, Class: layout.ClassInference}, readMeta(ref(77, 0), frame.ReadRange{Length: 4096}), nil)
+	p.refused(errs.OK, frame.Request{Kind: frame.Ping, Class: layout.ClassInference}, nil, nil)
+	if k := kept(); k != (Kept{2, 1}) {
+		t.Errorf("with one of another server's shard, and a ping: %+v", k)
+	}
+	fsys.holdSync, fsys.entered = make(chan struct{}), make(chan struct{}, 1)
+	meta, payload := unit(ref(9, 0), 1, 0, 4096)
+	p.send(frame.Request{Kind: frame.Append, Flags: frame.Durable, Epoch: 1, Class: layout.ClassInference}, meta, payload)
+	<-fsys.entered
+	if k := kept(); k != (Kept{2, 1}) {
+		t.Errorf("with a durable append that is stored and not synced: %+v", k)
+	}
+	fsys.holdSync <- struct{}{}
+	if rep, _, _ := p.receive(); rep.Status != errs.OK || kept() != (Kept{3, 1}) {
+		t.Errorf("with a durable append: %v, %+v", rep.Status, kept())
+	}
+	p.send(frame.Request{Kind: frame.Sync, Epoch: 1, Class: layout.ClassInference}, syncMeta(fsys.Incarnation(), ref(9, 0)), nil)
+	<-fsys.entered
+	fsys.holdSync <- struct{}{}
+	if rep, _, _ := p.receive(); rep.Status != errs.OK || kept() != (Kept{4, 1}) {
+		t.Errorf("with a flush: %v, %+v", rep.Status, kept())
 	}
 }
 
