@@ -45,6 +45,8 @@ type ClassFigures struct {
 	ReadBytes, WroteBytes  uint64
 	Reserved               uint64 // pieces of work served by reservation
 	Late, Refused          uint64
+	Gated                  uint64        // writes that waited before their payload was read
+	GateTime               time.Duration // they did, in all
 	Throttled, DeviceTime  time.Duration
 	Waiting, Running       int
 	Queue, Service         []uint64 // histograms, see BucketEnds
@@ -118,7 +120,7 @@ func (f *ServerFigures) fill(r *pb.ChunkStatusReply) {
 	}
 	for _, k := range r.Classes {
 		f.Classes = append(f.Classes, ClassFigures{Device: k.Device, Tenant: k.Tenant, Class: k.Class, Reads: k.Reads, Writes: k.Writes,
-			ReadBytes: k.ReadBytes, WroteBytes: k.WroteBytes, Reserved: k.Reserved, Late: k.Late, Refused: k.Refused,
+			ReadBytes: k.ReadBytes, WroteBytes: k.WroteBytes, Reserved: k.Reserved, Late: k.Late, Refused: k.Refused, Gated: k.Gated, GateTime: time.Duration(k.GateNs),
 			Throttled: time.Duration(k.ThrottledNs), DeviceTime: time.Duration(k.DeviceNs), Waiting: int(k.Waiting), Running: int(k.Running),
 			Queue: k.Queue, Service: k.Service, QueueTime: time.Duration(k.QueueNs), ServiceTime: time.Duration(k.ServiceNs),
 			Reservation: Rate{k.ReservedBytesPerS, k.ReservedOpsPerS}, Limit: Rate{k.LimitBytesPerS, k.LimitOpsPerS}})

@@ -15,7 +15,7 @@ import (
 
 // reason is one thing that makes a class slow, with figures.
 type reason struct {
-	What  string `json:"what"` // queue, device, throttled, refused, server, network, collector
+	What  string `json:"what"` // queue, device, gate, throttled, refused, server, network, collector, lease
 	Where string `json:"where,omitempty"`
 	Text  string `json:"text"`
 	rank  float64
@@ -30,7 +30,7 @@ type explanation struct {
 func (a *app) explainClass() *cobra.Command {
 	var window time.Duration
 	c := &cobra.Command{
-		Use: "class NAME", Short: "say where a class's time goes: queue, device, server, network", Args: exactArgs(1),
+		Use: "class NAME", Short: "say where a class's time goes: queue, device, server, network, lease", Args: exactArgs(1),
 		Example: "  strake explain class inference\n  strake explain class training --window 10s -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if window < 100*time.Millisecond {
@@ -55,6 +55,11 @@ func (a *app) explainClass() *cobra.Command {
 					return err
 				}
 				e := explain(class, now.since(before))
+				volumes, err := leased(ctx, cell, class.Name)
+				if err != nil {
+					return err
+				}
+				e.leases(volumes)
 				return a.print(e, func(w io.Writer) { e.text(w) })
 			})
 		},
@@ -96,13 +101,63 @@ func explain(class client.Class, r *rates) explanation {
 	if c.Throttled > busyPart {
 		add(1e6*c.Throttled, "throttled", "", "its limit (%s) held it back %.0f%% of the time", rateText(class.Limit), 100*c.Throttled)
 	}
+	if c.GateMean > max(c.QueueP99, c.ServiceP99) {
+		add(c.GateMean, "gate", "", "%.1f of its writes a second waited %.0f us on average before their payload was read: as much as a tenant's class may have in memory waits for the devices", c.Gated, c.GateMean)
+	}
 	if c.Refused > 0 {
 		add(1e5, "refused", "", "%.1f requests a second were refused: too late, or queues full", c.Refused)
 	}
 	e.slowDevices(class.Number, r)
 	e.servers(r)
-	slices.SortStableFunc(e.Reasons, func(a, b reason) int { return int(min(max(b.rank-a.rank, -1), 1)) })
+	e.sort()
 	return e
+}
+
+func (e *explanation) sort() {
+	slices.SortStableFunc(e.Reasons, func(a, b reason) int { return int(min(max(b.rank-a.rank, -1), 1)) })
+}
+
+// maxLeased bounds the volumes that are asked for what their writer waits for.
+const maxLeased = 64
+
+// leased explains the volumes of a class that somebody has, or that nobody can have.
+func leased(ctx context.Context, cell *client.Cell, class string) (list []client.Explanation, err error) {
+	volumes, err := cell.Volumes(ctx, "", false)
+	for _, v := range volumes {
+		if v.Class != class || v.State == "idle" || v.State == "removed" || len(list) == maxLeased {
+			continue
+		}
+		one, err := cell.ExplainVolume(ctx, v.Name)
+		if errs.KindOf(err) == errs.NotFound {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, err
+}
+
+// leases names volumes of the class whose lease is between two holders, and those
+// whose writer can't go on.
+func (e *explanation) leases(volumes []client.Explanation) {
+	add := func(rank float64, what, volume, format string, args ...any) {
+		e.Reasons = append(e.Reasons, reason{what, "volume " + volume, fmt.Sprintf(format, args...), rank})
+	}
+	for _, v := range volumes {
+		switch name, b := v.Volume.Name, v.Blocked; {
+		case v.Volume.State == "undecided":
+			add(1e8, "lease", name, "nobody can have it until its last writer's end is decided: %s", v.Volume.Undecided)
+		case v.Volume.State == "recovering":
+			add(1e6, "lease", name, "it has a new holder, %s, who recovers what the last one left", or(v.Volume.Holder, "unknown"))
+		case b != nil && b.Server != 0:
+			add(1e3*float64(b.Ms), "server", name, "its writer %s has waited for server %d at %s for %d ms: %s", v.Volume.Holder, b.Server, b.Address, b.Ms, b.Reason)
+		case b != nil:
+			add(1e3*float64(b.Ms), "server", name, "its writer %s has waited for a segment to write to for %d ms: %s", v.Volume.Holder, b.Ms, b.Reason)
+		}
+	}
+	e.sort()
 }
 
 // others is the part of the devices' time that other classes take.

@@ -13,26 +13,30 @@ import (
 
 // classRate is what a class got between two looks, on every device or on one.
 type classRate struct {
-	Class      string  `json:"class"`
-	Number     uint32  `json:"number"`
-	Server     uint64  `json:"server,omitempty"`
-	Device     uint64  `json:"device,omitempty"`
-	ReadBytes  float64 `json:"read_bytes_per_s"`
-	WroteBytes float64 `json:"write_bytes_per_s"`
-	Ops        float64 `json:"ops_per_s"`
-	QueueP50   float64 `json:"queue_p50_us"`
-	QueueP99   float64 `json:"queue_p99_us"`
-	ServiceP50 float64 `json:"service_p50_us"`
-	ServiceP99 float64 `json:"service_p99_us"`
-	Throttled  float64 `json:"throttled"`   // part of the time, of all devices
-	DeviceTime float64 `json:"device_time"` // part of all devices' time
-	Waiting    int     `json:"waiting"`
-	Refused    float64 `json:"refused_per_s"`
-	Reserved   int64   `json:"reserved_bytes_per_s"`
-	Limit      int64   `json:"limit_bytes_per_s"`
+	Class       string  `json:"class"`
+	Number      uint32  `json:"number"`
+	Server      uint64  `json:"server,omitempty"`
+	Device      uint64  `json:"device,omitempty"`
+	ReadBytes   float64 `json:"read_bytes_per_s"`
+	WroteBytes  float64 `json:"write_bytes_per_s"`
+	Ops         float64 `json:"ops_per_s"`
+	QueueP50    float64 `json:"queue_p50_us"`
+	QueueP99    float64 `json:"queue_p99_us"`
+	QueueP999   float64 `json:"queue_p999_us"`
+	ServiceP50  float64 `json:"service_p50_us"`
+	ServiceP99  float64 `json:"service_p99_us"`
+	ServiceP999 float64 `json:"service_p999_us"`
+	Gated       float64 `json:"gated_per_s"`  // writes that waited before their payload was read
+	GateMean    float64 `json:"gate_mean_us"` // how long those did
+	Throttled   float64 `json:"throttled"`    // part of the time, of all devices
+	DeviceTime  float64 `json:"device_time"`  // part of all devices' time
+	Waiting     int     `json:"waiting"`
+	Refused     float64 `json:"refused_per_s"`
+	Reserved    int64   `json:"reserved_bytes_per_s"`
+	Limit       int64   `json:"limit_bytes_per_s"`
 
 	queue, service []uint64
-	devices        int
+	gateTime       float64 // us a second
 }
 
 // serverRate is what a server did between two looks.
@@ -105,7 +109,7 @@ func takeLook(ctx context.Context, cell *client.Cell) (*look, error) {
 // started again, count from 0.
 func (l *look) since(before *look) *rates {
 	r := &rates{Seconds: max(l.at.Sub(before.at).Seconds(), 1e-3)}
-	classes, volumes := map[uint32]*classRate{}, map[uint64]*volumeRate{}
+	classes, volumes, devices := map[uint32]*classRate{}, map[uint64]*volumeRate{}, 0
 	for i := range l.servers {
 		now := &l.servers[i]
 		was := &client.ServerFigures{}
@@ -121,25 +125,39 @@ func (l *look) since(before *look) *rates {
 		for _, d := range now.Devices {
 			s.Running, s.Waiting, s.Width = s.Running+d.Running, s.Waiting+d.Waiting, s.Width+d.Width
 		}
-		for _, c := range now.Classes {
-			one := l.classSince(c, was, r.Seconds)
-			one.Server = now.Server.ID
+		devices += len(now.Devices)
+		for _, one := range l.onDevices(now, was, r.Seconds) {
 			s.ReadMiB, s.WriteMiB, s.Ops = s.ReadMiB+one.ReadBytes, s.WriteMiB+one.WroteBytes, s.Ops+one.Ops
-			if classes[c.Class] == nil {
-				classes[c.Class] = &classRate{Class: one.Class, Number: c.Class}
+			if classes[one.Number] == nil {
+				classes[one.Number] = &classRate{Class: one.Class, Number: one.Number}
 			}
-			classes[c.Class].add(one)
-			one.finish(now.BucketEnds)
+			classes[one.Number].add(one)
+			one.finish(now.BucketEnds, 1)
 			r.perDevice = append(r.perDevice, one)
 		}
 		l.volumesSince(volumes, now, was, r.Seconds)
 		r.Servers = append(r.Servers, s)
 	}
-	r.finish(classes, volumes, l)
+	r.finish(classes, volumes, devices, l)
 	return r
 }
 
-func (r *rates) finish(classes map[uint32]*classRate, volumes map[uint64]*volumeRate, l *look) {
+// onDevices is what each class did on each of a server's devices, all tenants
+// together.
+func (l *look) onDevices(now, was *client.ServerFigures, seconds float64) (list []classRate) {
+	for _, c := range now.Classes {
+		one := l.classSince(c, was, seconds)
+		one.Server = now.Server.ID
+		if k := slices.IndexFunc(list, func(o classRate) bool { return o.Number == one.Number && o.Device == one.Device }); k >= 0 {
+			list[k].add(one)
+			continue
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func (r *rates) finish(classes map[uint32]*classRate, volumes map[uint64]*volumeRate, devices int, l *look) {
 	var ends []time.Duration
 	for _, s := range l.servers {
 		if len(s.BucketEnds) > 0 {
@@ -147,7 +165,7 @@ func (r *rates) finish(classes map[uint32]*classRate, volumes map[uint64]*volume
 		}
 	}
 	for _, c := range classes {
-		c.finish(ends)
+		c.finish(ends, devices)
 		r.Classes = append(r.Classes, *c)
 	}
 	for _, v := range volumes {
@@ -161,7 +179,7 @@ func (r *rates) finish(classes map[uint32]*classRate, volumes map[uint64]*volume
 	})
 }
 
-// classSince is one class's work on one device.
+// classSince is one tenant's work in a class on one device.
 func (l *look) classSince(c client.ClassFigures, before *client.ServerFigures, seconds float64) classRate {
 	was := client.ClassFigures{}
 	for _, o := range before.Classes {
@@ -170,13 +188,17 @@ func (l *look) classSince(c client.ClassFigures, before *client.ServerFigures, s
 		}
 	}
 	name := l.names[c.Class]
-	if name == "" {
+	switch {
+	case c.Class == 0 && c.Tenant == 0:
+		name = "calibrate"
+	case name == "":
 		name = fmt.Sprintf("class-%d", c.Class)
 	}
-	return classRate{Class: name, Number: c.Class, Device: c.Device, devices: 1, Waiting: c.Waiting, Reserved: c.Reservation.Bytes, Limit: c.Limit.Bytes,
+	return classRate{Class: name, Number: c.Class, Device: c.Device, Waiting: c.Waiting, Reserved: c.Reservation.Bytes, Limit: c.Limit.Bytes,
 		ReadBytes: per(c.ReadBytes, was.ReadBytes, seconds), WroteBytes: per(c.WroteBytes, was.WroteBytes, seconds),
 		Ops: per(c.Reads+c.Writes, was.Reads+was.Writes, seconds), Refused: per(c.Late+c.Refused, was.Late+was.Refused, seconds),
 		Throttled: per(uint64(c.Throttled), uint64(was.Throttled), seconds) / 1e9, DeviceTime: per(uint64(c.DeviceTime), uint64(was.DeviceTime), seconds) / 1e9,
+		Gated: per(c.Gated, was.Gated, seconds), gateTime: per(uint64(c.GateTime), uint64(was.GateTime), seconds) / 1e3,
 		queue: lessCounts(c.Queue, was.Queue), service: lessCounts(c.Service, was.Service)}
 }
 
@@ -198,19 +220,23 @@ func (l *look) volumesSince(into map[uint64]*volumeRate, now, was *client.Server
 	}
 }
 
-// add adds what one device did.
+// add adds what another tenant or device did.
 func (c *classRate) add(o classRate) {
 	c.ReadBytes, c.WroteBytes, c.Ops, c.Refused = c.ReadBytes+o.ReadBytes, c.WroteBytes+o.WroteBytes, c.Ops+o.Ops, c.Refused+o.Refused
-	c.Throttled, c.DeviceTime, c.Waiting, c.devices = c.Throttled+o.Throttled, c.DeviceTime+o.DeviceTime, c.Waiting+o.Waiting, c.devices+1
+	c.Throttled, c.DeviceTime, c.Waiting = c.Throttled+o.Throttled, c.DeviceTime+o.DeviceTime, c.Waiting+o.Waiting
+	c.Gated, c.gateTime = c.Gated+o.Gated, c.gateTime+o.gateTime
 	c.Reserved, c.Limit = c.Reserved+o.Reserved, c.Limit+o.Limit
 	c.queue, c.service = addCounts(c.queue, o.queue), addCounts(c.service, o.service)
 }
 
-// finish makes quantiles, and parts of time of sums of them.
-func (c *classRate) finish(ends []time.Duration) {
-	c.Throttled, c.DeviceTime = c.Throttled/float64(max(1, c.devices)), c.DeviceTime/float64(max(1, c.devices))
-	c.QueueP50, c.QueueP99 = quantile(c.queue, ends, 0.5), quantile(c.queue, ends, 0.99)
-	c.ServiceP50, c.ServiceP99 = quantile(c.service, ends, 0.5), quantile(c.service, ends, 0.99)
+// finish makes quantiles, and of sums over so many devices parts of their time.
+func (c *classRate) finish(ends []time.Duration, devices int) {
+	c.Throttled, c.DeviceTime = c.Throttled/float64(max(1, devices)), c.DeviceTime/float64(max(1, devices))
+	c.QueueP50, c.QueueP99, c.QueueP999 = quantile(c.queue, ends, 0.5), quantile(c.queue, ends, 0.99), quantile(c.queue, ends, 0.999)
+	c.ServiceP50, c.ServiceP99, c.ServiceP999 = quantile(c.service, ends, 0.5), quantile(c.service, ends, 0.99), quantile(c.service, ends, 0.999)
+	if c.Gated > 0 {
+		c.GateMean = c.gateTime / c.Gated
+	}
 }
 
 // per is a counter's growth a second.
@@ -269,10 +295,10 @@ func (r *rates) text(w io.Writer) {
 	us := func(v float64) string { return fmt.Sprintf("%.0f", v) }
 	var rows [][]string
 	for _, c := range r.Classes {
-		rows = append(rows, []string{c.Class, mib(c.ReadBytes), mib(c.WroteBytes), us(c.Ops), us(c.QueueP50), us(c.QueueP99), us(c.ServiceP50), us(c.ServiceP99),
+		rows = append(rows, []string{c.Class, mib(c.ReadBytes), mib(c.WroteBytes), us(c.Ops), us(c.QueueP50), us(c.QueueP99), us(c.QueueP999), us(c.ServiceP50), us(c.ServiceP99), us(c.ServiceP999),
 			fmt.Sprintf("%.0f%%", 100*c.DeviceTime), fmt.Sprintf("%.0f%%", 100*c.Throttled), fmt.Sprint(c.Waiting), rateText(client.Rate{Bytes: c.Reserved})})
 	}
-	table(w, []string{"CLASS", "READ MiB/s", "WRITE MiB/s", "OPS/s", "QUEUE p50 us", "p99", "DEVICE p50 us", "p99", "OF DEVICES", "THROTTLED", "WAITING", "RESERVED"}, rows)
+	table(w, []string{"CLASS", "READ MiB/s", "WRITE MiB/s", "OPS/s", "QUEUE p50 us", "p99", "p99.9", "DEVICE p50 us", "p99", "p99.9", "OF DEVICES", "THROTTLED", "WAITING", "RESERVED"}, rows)
 	rows = nil
 	for _, s := range r.Servers {
 		network := mib(s.Network)

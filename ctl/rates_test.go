@@ -3,6 +3,7 @@ package ctl
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,35 @@ func TestRatesAreWhatCameBetweenTwoLooks(t *testing.T) {
 	}
 }
 
+// TestPartsOfTimeAreOfAllDevices: two tenants of a class add up, a device that the
+// class does not use counts too, and a measurement of a device is no class's work.
+func TestPartsOfTimeAreOfAllDevices(t *testing.T) {
+	figures := func(seconds int) []client.ServerFigures {
+		took := time.Duration(seconds) * 400 * time.Millisecond
+		one := func(tenant uint64, class uint32) client.ClassFigures {
+			return client.ClassFigures{Device: 1, Tenant: tenant, Class: class, Reads: uint64(seconds), DeviceTime: took, Throttled: took / 4, Gated: uint64(seconds), GateTime: took}
+		}
+		return []client.ServerFigures{{Server: client.ServerInfo{ID: 1, State: "up"}, Devices: []client.DeviceFigures{{Device: 1}, {Device: 2}},
+			Classes: []client.ClassFigures{one(1, 2), one(7, 2), one(0, 0)}}}
+	}
+	at := time.Unix(1000, 0)
+	before, now := &look{at: at, servers: figures(0)}, &look{at: at.Add(2 * time.Second), servers: figures(2)}
+	r := now.since(before)
+	if len(r.Classes) != 2 || r.Classes[0].Class != "calibrate" || len(r.perDevice) != 2 {
+		t.Fatalf("%+v", r.Classes)
+	}
+	if c := r.Classes[1]; c.DeviceTime < 0.399 || c.DeviceTime > 0.401 || c.Throttled < 0.099 || c.Throttled > 0.101 {
+		t.Errorf("two tenants that use 0.4 of one device of two each take %g of them and are throttled %g of the time", c.DeviceTime, c.Throttled)
+	}
+	if d := r.perDevice[0]; d.DeviceTime < 0.799 || d.DeviceTime > 0.801 || d.Ops != 2 {
+		t.Errorf("of that device they take %g, with %g operations a second", d.DeviceTime, d.Ops)
+	}
+	e := explain(client.Class{Name: "training", Number: 2}, r)
+	if !slices.ContainsFunc(e.Reasons, func(r reason) bool { return r.What == "gate" && strings.Contains(r.Text, "400000 us on average") }) {
+		t.Errorf("nothing of the gate in %+v", e.Reasons)
+	}
+}
+
 // TestAnExplanationNamesQueueDeviceAndServer, with figures.
 func TestAnExplanationNamesQueueDeviceAndServer(t *testing.T) {
 	before, now := twoLooks()
@@ -89,6 +119,31 @@ func TestAnExplanationNamesQueueDeviceAndServer(t *testing.T) {
 	idle := explain(client.Class{Name: "checkpoint", Number: 3}, now.since(before))
 	if len(idle.Reasons) == 0 || idle.Class.Ops != 0 {
 		t.Errorf("%+v", idle)
+	}
+}
+
+// TestAnExplanationNamesLeasesAndWhomWritersWaitFor, before what is only slow.
+func TestAnExplanationNamesLeasesAndWhomWritersWaitFor(t *testing.T) {
+	before, now := twoLooks()
+	e := explain(client.Class{Name: "training", Number: 2}, now.since(before))
+	n := len(e.Reasons)
+	e.leases([]client.Explanation{
+		{Volume: client.VolumeInfo{Name: "calm", State: "open", Holder: "a"}},
+		{Volume: client.VolumeInfo{Name: "stuck", State: "open", Holder: "job-1"}, Blocked: &client.BlockedOn{Server: 3, Address: "10.0.0.3:7410", Ms: 900_000, Reason: "no answer"}},
+		{Volume: client.VolumeInfo{Name: "torn", State: "undecided", Undecided: "shard 4/1 on server 2"}},
+		{Volume: client.VolumeInfo{Name: "moving", State: "recovering", Holder: "job-2"}},
+	})
+	if len(e.Reasons) != n+3 {
+		t.Fatalf("%+v", e.Reasons)
+	}
+	if first := e.Reasons[0]; first.What != "server" || !strings.Contains(first.Text, "job-1 has waited for server 3 at 10.0.0.3:7410 for 900000 ms: no answer") {
+		t.Errorf("first: %+v", first)
+	}
+	if second := e.Reasons[1]; second.What != "lease" || second.Where != "volume torn" || !strings.Contains(second.Text, "shard 4/1") {
+		t.Errorf("second: %+v", second)
+	}
+	if !slices.ContainsFunc(e.Reasons, func(r reason) bool { return r.Where == "volume moving" && strings.Contains(r.Text, "job-2") }) {
+		t.Errorf("nothing of the volume that is recovered: %+v", e.Reasons)
 	}
 }
 

@@ -223,7 +223,8 @@ func (q *QoS) Release(tag Tag) {
 
 // admitted tells those at a flow's gate who may pass it now. mu is held.
 func (q *QoS) admitted(key mclock.Key) {
-	for r := q.core.Admitted(key); r != nil; r = q.core.Admitted(key) {
+	now := q.now()
+	for r := q.core.Admitted(now, key); r != nil; r = q.core.Admitted(now, key) {
 		q.grant(r.Owner.(*pending), nil)
 	}
 }

@@ -36,7 +36,7 @@ func (s *Server) telemetry(reply *pb.ChunkStatusReply) {
 
 func classStatus(device layout.DeviceID, f *mclock.FlowStats) *pb.ClassStatus {
 	return &pb.ClassStatus{Device: uint64(device), Class: uint32(f.Class), Tenant: uint64(f.Tenant), Reads: f.Reads, Writes: f.Writes,
-		ReadBytes: f.ReadBytes, WroteBytes: f.WroteBytes, Reserved: f.Reserved, Late: f.Late, Refused: f.Refused, Gated: f.Gated,
+		ReadBytes: f.ReadBytes, WroteBytes: f.WroteBytes, Reserved: f.Reserved, Late: f.Late, Refused: f.Refused, Gated: f.Gated, GateNs: uint64(f.GateTime),
 		ThrottledNs: uint64(f.Throttled), DeviceNs: uint64(f.DeviceTime), Waiting: uint64(f.Waiting + f.AtGate), Running: uint64(f.Running),
 		Queue: f.Queue.Counts[:], Service: f.Service.Counts[:], QueueNs: uint64(f.Queue.Sum), ServiceNs: uint64(f.Service.Sum),
 		ReservedBytesPerS: f.Params.Reservation.Bytes, ReservedOpsPerS: f.Params.Reservation.Ops,

@@ -4,25 +4,35 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Network is what the machine's interfaces did since its start, loopback left out.
+// Network is what the machine's interfaces did since its start, see readNetwork.
 type Network struct {
 	In, Out uint64 // bytes
 	Link    uint64 // bytes a second of the fastest that tells; 0: none does
 }
 
 // ReadNetwork reads the interfaces; where there are none to read, all is 0.
-func ReadNetwork() (n Network) {
-	dirs, _ := filepath.Glob("/sys/class/net/*")
-	for _, dir := range dirs {
-		if filepath.Base(dir) == "lo" {
-			continue
-		}
+func ReadNetwork() Network { return readNetwork("/sys/class/net") }
+
+// readNetwork reads those that are hardware: what goes through a bond, a bridge or a
+// container's end goes through one of them too, and would count twice. Only where
+// there is none, as inside a container, all but loopback count.
+func readNetwork(root string) (n Network) {
+	all, _ := filepath.Glob(root + "/*") // the pattern is well formed
+	hardware, _ := filepath.Glob(root + "/*/device")
+	for i, device := range hardware {
+		hardware[i] = filepath.Dir(device)
+	}
+	if len(hardware) == 0 {
+		hardware = slices.DeleteFunc(all, func(dir string) bool { return filepath.Base(dir) == "lo" })
+	}
+	for _, dir := range hardware {
 		n.In += number(dir + "/statistics/rx_bytes")
 		n.Out += number(dir + "/statistics/tx_bytes")
 		n.Link = max(n.Link, number(dir+"/speed")*1e6/8)
@@ -65,7 +75,7 @@ func GCPauses() uint64 {
 type network struct{}
 
 var (
-	netBytes = prometheus.NewDesc("strake_network_bytes_total", "Bytes of the machine's interfaces but loopback.", []string{"direction"}, nil)
+	netBytes = prometheus.NewDesc("strake_network_bytes_total", "Bytes of the machine's network hardware; where none shows, of all interfaces but loopback.", []string{"direction"}, nil)
 	netLink  = prometheus.NewDesc("strake_network_link_bytes_per_second", "Speed of the fastest interface; 0 when none tells.", nil, nil)
 )
 

@@ -1360,6 +1360,7 @@ type ClassStatus struct {
 	LimitOpsPerS      int64                  `protobuf:"varint,21,opt,name=limit_ops_per_s,json=limitOpsPerS,proto3" json:"limit_ops_per_s,omitempty"`
 	QueueNs           uint64                 `protobuf:"varint,22,opt,name=queue_ns,json=queueNs,proto3" json:"queue_ns,omitempty"` // sums of the histograms
 	ServiceNs         uint64                 `protobuf:"varint,23,opt,name=service_ns,json=serviceNs,proto3" json:"service_ns,omitempty"`
+	GateNs            uint64                 `protobuf:"varint,24,opt,name=gate_ns,json=gateNs,proto3" json:"gate_ns,omitempty"` // that those which were gated waited, in all
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1551,6 +1552,13 @@ func (x *ClassStatus) GetQueueNs() uint64 {
 func (x *ClassStatus) GetServiceNs() uint64 {
 	if x != nil {
 		return x.ServiceNs
+	}
+	return 0
+}
+
+func (x *ClassStatus) GetGateNs() uint64 {
+	if x != nil {
+		return x.GateNs
 	}
 	return 0
 }
@@ -2767,7 +2775,7 @@ const file_chunk_proto_rawDesc = "" +
 	"\x10link_bytes_per_s\x18\b \x01(\x04R\rlinkBytesPerS\x12\x1e\n" +
 	"\vgc_pause_ns\x18\t \x01(\x04R\tgcPauseNs\x12\x1b\n" +
 	"\tbucket_ns\x18\n" +
-	" \x03(\x04R\bbucketNs\"\xaf\x05\n" +
+	" \x03(\x04R\bbucketNs\"\xc8\x05\n" +
 	"\vClassStatus\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\rR\x05class\x12\x16\n" +
@@ -2795,7 +2803,8 @@ const file_chunk_proto_rawDesc = "" +
 	"\x0flimit_ops_per_s\x18\x15 \x01(\x03R\flimitOpsPerS\x12\x19\n" +
 	"\bqueue_ns\x18\x16 \x01(\x04R\aqueueNs\x12\x1d\n" +
 	"\n" +
-	"service_ns\x18\x17 \x01(\x04R\tserviceNs\"\x94\x01\n" +
+	"service_ns\x18\x17 \x01(\x04R\tserviceNs\x12\x17\n" +
+	"\agate_ns\x18\x18 \x01(\x04R\x06gateNs\"\x94\x01\n" +
 	"\fVolumeStatus\x12\x16\n" +
 	"\x06volume\x18\x01 \x01(\x04R\x06volume\x12\x14\n" +
 	"\x05reads\x18\x02 \x01(\x04R\x05reads\x12\x16\n" +

@@ -187,17 +187,17 @@ func TestTheGateBoundsPayloadOfEachFlow(t *testing.T) {
 	if _, _, err := admit(k, 1); !errors.Is(err, errs.Overloaded) {
 		t.Errorf("a third waits at the gate: %v", err)
 	}
-	if c.Admitted(k) != nil {
+	if c.Admitted(20, k) != nil {
 		t.Error("admitted though nothing was released")
 	}
 	c.Release(k, 5)
-	if r := c.Admitted(k); r == nil || r.Bytes != 5 || c.Admitted(k) != nil {
+	if r := c.Admitted(20, k); r == nil || r.Bytes != 5 || c.Admitted(20, k) != nil {
 		t.Errorf("after a release: %+v", r)
 	}
 	if !c.Cancel(0, small) || c.Cancel(0, small) {
 		t.Error("a request at the gate can be canceled once")
 	}
-	if s := c.Stats().Flows[0]; s.Gated != 2 || s.HeldBytes != 10 || s.AtGate != 0 {
+	if s := c.Stats().Flows[0]; s.Gated != 2 || s.GateTime != 20 || s.HeldBytes != 10 || s.AtGate != 0 {
 		t.Errorf("%+v", s)
 	}
 	if _, _, err := admit(Key{3, one}, MaxBytesOfRequest+1); !errors.Is(err, errs.InvalidArgument) {
@@ -296,7 +296,7 @@ func FuzzCore(f *testing.F) {
 				} else if _, err := c.Admit(now, &Request{Tenant: k.Tenant, Class: k.Class, Bytes: int(b) << 12}); err != nil && errs.KindOf(err) != errs.Overloaded {
 					t.Fatal(err)
 				}
-				for c.Admitted(k) != nil {
+				for c.Admitted(now, k) != nil {
 				}
 			}
 			if err := c.Check(); err != nil {

@@ -23,7 +23,8 @@
 // what is served by reservation moves P on: a flow gets the larger of its
 // reservation and its share, never both.
 //
-// Cost is device time, measured: see Cost. Rates are in the user's units.
+// Cost is device time, measured: see Cost. Rates are of bytes and operations at the
+// device.
 //
 // Where this differs from the paper. P is virtual time (start-time fair queueing)
 // and not wall time, so that a flow which comes back need not shift the tags of

@@ -53,7 +53,7 @@ func (c *Core) Release(k Key, bytes int) {
 
 // Admitted takes the next request from the gate of a flow that may pass now; nil
 // when none may. It is idle again and its bytes are held.
-func (c *Core) Admitted(k Key) *Request {
+func (c *Core) Admitted(now time.Duration, k Key) *Request {
 	f := c.flows[k]
 	if f == nil || f.gate.n == 0 || !c.passes(f, f.gate.first.Bytes) {
 		return nil
@@ -61,6 +61,7 @@ func (c *Core) Admitted(k Key) *Request {
 	r := f.gate.first
 	f.gate.remove(r)
 	f.held += int64(r.Bytes)
+	f.stat.gateTime += now - r.arrived
 	r.state, r.flow = idle, nil
 	return r
 }

@@ -67,10 +67,11 @@ type FlowStats struct {
 	Params                Params
 	Reads, Writes         uint64
 	ReadBytes, WroteBytes uint64
-	Reserved              uint64 // dispatched by reservation
-	Late                  uint64 // refused because of their deadline
-	Refused               uint64 // refused because a queue was full
-	Gated                 uint64 // had to wait at the gate
+	Reserved              uint64        // dispatched by reservation
+	Late                  uint64        // refused because of their deadline
+	Refused               uint64        // refused because a queue was full
+	Gated                 uint64        // had to wait at the gate
+	GateTime              time.Duration // that those waited there; Queue begins after it
 	Throttled             time.Duration
 	DeviceTime            time.Duration // the cost of what was served
 	Waiting, Running      int
@@ -102,7 +103,7 @@ type coreStat struct {
 type flowStat struct {
 	reads, writes, readBytes, wroteBytes uint64
 	reserved, late, refused, gated       uint64
-	throttled, deviceTime                time.Duration
+	throttled, deviceTime, gateTime      time.Duration
 	queue, service                       Histogram
 }
 
@@ -137,7 +138,7 @@ func (c *Core) Stats() Stats {
 	for _, f := range c.order {
 		t := &f.stat
 		s.Flows = append(s.Flows, FlowStats{Key: f.key, Params: f.params, Reads: t.reads, Writes: t.writes, ReadBytes: t.readBytes,
-			WroteBytes: t.wroteBytes, Reserved: t.reserved, Late: t.late, Refused: t.refused, Gated: t.gated, Throttled: t.throttled,
+			WroteBytes: t.wroteBytes, Reserved: t.reserved, Late: t.late, Refused: t.refused, Gated: t.gated, GateTime: t.gateTime, Throttled: t.throttled,
 			DeviceTime: t.deviceTime, Waiting: f.queue.n, Running: f.running, AtGate: f.gate.n, HeldBytes: f.held, QueuedBytes: f.queuedBytes,
 			Queue: t.queue, Service: t.service})
 	}
