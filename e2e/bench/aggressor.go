@@ -22,11 +22,13 @@ type aggressor interface {
 	pids() []int
 }
 
-// newAggressor makes an aggressor by its name.
-func (i *interference) newAggressor(name, volume string) (aggressor, error) {
+// newAggressor makes an aggressor by its name, beside a victim's process.
+func (i *interference) newAggressor(name, volume string, victim *hand) (aggressor, error) {
 	switch name {
 	case alone:
 		return idle{}, nil
+	case sharing:
+		return &inside{i: i, hand: victim}, nil
 	case rebuilding, scrubbing:
 		return i.newUpkeep(name)
 	}
@@ -73,8 +75,14 @@ func (a *loader) begin(ctx context.Context) (err error) {
 	if a.hand, err = i.crew.hire(); err != nil {
 		return err
 	}
-	if _, err := a.hand.do(ctx, order{Do: orderOpen, Job: &j}); err != nil {
-		return err
+	orders := []order{{Do: orderOpen, Job: &j}}
+	if a.load.Clean {
+		orders = []order{{Do: orderFill, Job: &j}, {Do: orderOpen, Job: &j}}
+	}
+	for _, o := range orders {
+		if _, err := a.hand.do(ctx, o); err != nil {
+			return err
+		}
 	}
 	a.done = make(chan struct{})
 	go func() {

@@ -36,6 +36,7 @@ type Case struct {
 	Cold     bool // what is opened is a tag, and that belongs to the time
 
 	Class string  // of the reads and writes; empty: the volume's
+	Clean bool    // the load is a cleaner's: see load.clean
 	Rate  float64 // operations a second that begin at their times, whatever the ones before do; 0: each when the one before has ended
 }
 

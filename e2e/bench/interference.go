@@ -132,11 +132,11 @@ func (i *interference) hire(ctx context.Context, volume string) (err error) {
 // beside measures all victims of an aggressor, each in a window of its own.
 func (i *interference) beside(ctx context.Context, name, volume string, run int) error {
 	list := i.matrix.victims[name]
-	if !i.off {
+	if !i.off && name != sharing { // the echo's process has no cell to write to
 		list = append(list[:len(list):len(list)], control())
 	}
 	for _, v := range list {
-		a, err := i.newAggressor(name, volume)
+		a, err := i.newAggressor(name, volume, i.victims[v.Name])
 		if err != nil {
 			return err
 		}

@@ -43,6 +43,7 @@ type load struct {
 	job      job
 	content  *content
 	cell     *client.Cell
+	borrowed bool // the cell is another load's
 	counters func() client.TransportCounters
 	volume   *client.Volume
 	buffers  [][]byte // by slot
@@ -51,20 +52,31 @@ type load struct {
 
 // newLoad connects, and opens the volume unless that belongs to the time.
 func newLoad(ctx context.Context, j job) (*load, error) {
-	l := &load{job: j, content: newContent()}
 	cfg, counters := client.Counted(client.Config{Addresses: j.Cell})
-	l.counters = counters
+	cell, err := client.Dial(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newLoadIn(ctx, j, cell, counters)
+}
+
+// newLoadIn is newLoad through a connection that is there.
+func newLoadIn(ctx context.Context, j job, cell *client.Cell, counters func() client.TransportCounters) (l *load, err error) {
+	l = &load{job: j, content: newContent(), cell: cell, counters: counters}
 	for range j.Case.Depth {
 		l.buffers = append(l.buffers, make([]byte, j.Case.Block))
-	}
-	var err error
-	if l.cell, err = client.Dial(ctx, cfg); err != nil {
-		return nil, err
 	}
 	if !j.Case.Cold {
 		err = l.open(ctx)
 	}
 	return l, err
+}
+
+// shared makes a load that goes through this one's connections.
+func (l *load) shared(ctx context.Context, j job) (*load, error) {
+	other, err := newLoadIn(ctx, j, l.cell, l.counters)
+	other.borrowed = true
+	return other, err
 }
 
 func (l *load) open(ctx context.Context) (err error) {
@@ -76,6 +88,9 @@ func (l *load) close(ctx context.Context) error {
 	var err error
 	if l.volume != nil {
 		err = l.volume.CloseContext(ctx)
+	}
+	if l.borrowed {
+		return err
 	}
 	if closeErr := l.cell.Close(); err == nil {
 		err = closeErr
@@ -156,16 +171,25 @@ func named(stats client.VolumeStats) map[string]uint64 {
 
 // slots runs the queue depth's goroutines until the time is over.
 func (l *load) slots(ctx context.Context, r *recorder, seconds float64) error {
+	if l.job.Case.Clean {
+		return l.clean(ctx, r, seconds)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	due := newStarts(r.begin, seconds, l.job.Case.Rate)
 	next := &atomic.Int64{}
 	next.Store(l.firstOperation())
 	for slot := range l.job.Case.Depth {
-		s := &slotLoad{load: l, buf: l.buffers[slot], recorder: r, next: next,
-			random: rand.New(rand.NewPCG(l.job.Seed, uint64(l.job.Client)<<16|uint64(slot)))}
+		s := l.slot(r, slot)
+		s.next = next
 		group.Go(func() error { return due.each(ctx, r, s.operate) })
 	}
 	return group.Wait()
+}
+
+// slot gives one slot of the queue depth, which draws places of its own.
+func (l *load) slot(r *recorder, n int) *slotLoad {
+	return &slotLoad{load: l, buf: l.buffers[n], recorder: r, next: &atomic.Int64{},
+		random: rand.New(rand.NewPCG(l.job.Seed, uint64(l.job.Client)<<16|uint64(n)))}
 }
 
 // firstOperation spreads the clients of a sequential read over the working set;

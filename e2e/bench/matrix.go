@@ -30,8 +30,14 @@ func aggressorLoads() []Case {
 		{Name: "training-reads", Block: mib, Depth: 8, Class: "training"},
 		{Name: "checkpoint-writes", Block: 4 * mib, Depth: 16, Write: true, Class: "checkpoint", Settle: true},
 		{Name: "random-writes", Block: 4 * kib, Depth: 32, Write: true, Random: true, Flush: true, Class: "training"},
+		{Name: "cleaning", Block: 64 * kib, Depth: 8, Write: true, Random: true, Class: "background", Clean: true},
 	}
 }
+
+// sharing is an aggressor in the victim's own process and on its connections: what
+// checkpoint-writes does. It tells whether classes want connections of their own, and
+// is no part of the matrix unless it is named.
+const sharing = "own-checkpoint-writes"
 
 // Aggressors that are the cell's own work.
 const (
@@ -48,6 +54,9 @@ func aggressors() []string {
 	return append(names, scrubbing, rebuilding)
 }
 
+// known are the aggressors that a pattern may name.
+func known() []string { return append(aggressors(), sharing) }
+
 // matrix is what is asked for: by aggressor, the victims beside it.
 type matrix struct {
 	aggressors []string
@@ -55,17 +64,18 @@ type matrix struct {
 }
 
 // newMatrix chooses pairs `victim:aggressor` by patterns, comma-separated; empty:
-// all. Every victim that is chosen also runs alone, first. Error: InvalidArgument.
+// all but those of sharing. Every victim that is chosen also runs alone, first. Error: InvalidArgument.
 func newMatrix(patterns string) (matrix, error) {
 	m := matrix{victims: map[string][]Case{}}
+	names := known()
 	if patterns == "" {
-		patterns = "*:*"
+		patterns, names = "*:*", aggressors()
 	}
 	chosen := map[string]bool{}
 	for _, p := range strings.Split(patterns, ",") {
 		found := false
 		for _, v := range victims() {
-			for _, a := range aggressors() {
+			for _, a := range names {
 				if ok, err := path.Match(strings.TrimSpace(p), v.Name+":"+a); ok && err == nil {
 					found, chosen[v.Name+":"+a], chosen[v.Name+":"+alone] = true, true, true
 				}
@@ -73,10 +83,10 @@ func newMatrix(patterns string) (matrix, error) {
 		}
 		if !found {
 			return m, errs.New(errs.InvalidArgument, "choose pairs", "no pair matches %q", p).
-				WithHint("VICTIM:AGGRESSOR; victims %s; aggressors %s", strings.Join(namesOf(victims()), ", "), strings.Join(aggressors(), ", "))
+				WithHint("VICTIM:AGGRESSOR; victims %s; aggressors %s", strings.Join(namesOf(victims()), ", "), strings.Join(known(), ", "))
 		}
 	}
-	for _, a := range aggressors() {
+	for _, a := range known() {
 		for _, v := range victims() {
 			if chosen[v.Name+":"+a] {
 				m.victims[a] = append(m.victims[a], v)
@@ -97,4 +107,4 @@ func namesOf(cases []Case) (names []string) {
 }
 
 // PairNames lists what a pair can be chosen by.
-func PairNames() (victimNames, aggressorNames []string) { return namesOf(victims()), aggressors() }
+func PairNames() (victimNames, aggressorNames []string) { return namesOf(victims()), known() }

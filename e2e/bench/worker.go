@@ -27,14 +27,17 @@ const (
 	orderExchange = "exchange" // be its near side
 	orderCompute  = "compute"  // measure what one core does in memory
 	orderEcho     = "echo"     // be its near side at a rate, one message at a time
+	orderBeside   = "beside"   // take a second job, that goes through the first one's connections
+	orderBegin    = "begin"    // begin it
+	orderEnd      = "end"      // await its end, and give it up
 	orderNote     = "note"     // write a volume, and note how far it is, until killed
 )
 
 // order is one line of JSON to a worker.
 type order struct {
 	Do      string
-	Job     *job     `json:",omitempty"` // fill, open, note
-	Seconds float64  `json:",omitempty"` // run, exchange, echo, compute
+	Job     *job     `json:",omitempty"` // fill, open, beside, note
+	Seconds float64  `json:",omitempty"` // run, begin, exchange, echo, compute
 	Gen     uint64   `json:",omitempty"` // run: of the blocks it writes
 	Ceiling *ceiling `json:",omitempty"` // serve, exchange, echo
 	Address string   `json:",omitempty"` // exchange, echo
@@ -50,7 +53,7 @@ type report struct {
 	Kind    errs.Kind `json:",omitempty"` // of the error; 0: none
 	Error   string    `json:",omitempty"`
 	Address string    `json:",omitempty"` // serve
-	Tally   *tally    `json:",omitempty"` // run, exchange, compute
+	Tally   *tally    `json:",omitempty"` // run, end, exchange, compute
 	Blocks  int64     `json:",omitempty"` // check: blocks compared
 }
 
@@ -78,8 +81,17 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // worker is the state of a worker between orders.
 type worker struct {
-	load *load
-	peer *peer
+	load   *load
+	beside *besideLoad // nil: none
+	peer   *peer
+}
+
+// besideLoad is a second load of the process.
+type besideLoad struct {
+	*load
+	done  chan struct{} // nil until it begins
+	tally tally         // set before done is closed
+	err   error         // the same
 }
 
 func (w *worker) do(ctx context.Context, o order) (r report, err error) {
@@ -96,6 +108,13 @@ func (w *worker) do(ctx context.Context, o order) (r report, err error) {
 		r.Blocks, err = w.load.check(ctx)
 	case orderClose:
 		err = w.close()
+	case orderBeside:
+		w.beside = &besideLoad{}
+		w.beside.load, err = w.load.shared(ctx, *o.Job)
+	case orderBegin:
+		w.beside.begin(ctx, o.Seconds)
+	case orderEnd:
+		r.Tally, err = w.endBeside()
 	case orderServe:
 		r.Address, err = w.serve(*o.Ceiling)
 	case orderExchange:
@@ -135,6 +154,30 @@ func (w *worker) run(ctx context.Context, o order) (*tally, error) {
 	return &t, err
 }
 
+// begin runs the second load while other orders come.
+func (b *besideLoad) begin(ctx context.Context, seconds float64) {
+	b.job.Seconds, b.done = seconds, make(chan struct{})
+	go func() {
+		defer close(b.done)
+		b.tally, b.err = b.run(ctx)
+	}()
+}
+
+// endBeside waits for the second load and gives it up.
+func (w *worker) endBeside() (*tally, error) {
+	b := w.beside
+	w.beside = nil
+	if b == nil || b.load == nil {
+		return nil, nil
+	}
+	if b.done != nil {
+		<-b.done
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return &b.tally, errors.Join(b.err, b.close(ctx))
+}
+
 func (w *worker) serve(c ceiling) (string, error) {
 	if w.peer != nil {
 		w.peer.close()
@@ -160,6 +203,7 @@ func (w *worker) close() error {
 
 // end gives up what is still held.
 func (w *worker) end() {
+	_, _ = w.endBeside()
 	_ = w.close()
 	if w.peer != nil {
 		w.peer.close()
