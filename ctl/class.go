@@ -105,10 +105,10 @@ type classFlags struct {
 
 func (o *classFlags) add(f *pflag.FlagSet) {
 	f.Int64Var(&o.weight, "weight", 0, "share of what is not reserved, against all other weights, 1 to 10000 (default 100)")
-	f.Var(&o.reserve, "reserve", "bytes a second kept for the class in the whole cell; 0: none")
+	f.Var(&o.reserve, "reserve", "bytes a second kept for the class in the whole cell, parity counted; 0: none")
 	f.Int64Var(&o.reserveOps, "reserve-iops", 0, "operations a second kept for the class; 0: none")
-	f.Var(&o.limit, "limit", "bytes a second that each tenant's work in the class gets at most; 0: any")
-	f.Int64Var(&o.limitOps, "limit-iops", 0, "operations a second that it gets at most; 0: any")
+	f.Var(&o.limit, "limit", "bytes a second that each tenant's work in the class gets at most, parity counted; at least 256KiB; 0: any")
+	f.Int64Var(&o.limitOps, "limit-iops", 0, "operations a second, on all devices together, that it gets at most; 0: any")
 	f.DurationVar(&o.target, "target", 0, "how long one request should take at a device while the class is in use; 0: any")
 	f.DurationVar(&o.slo, "slo", 0, "objective: 99 of 100 requests take at most that; 0: none")
 	f.Var(&o.sloSize, "slo-size", "the objective is for requests of at most that; 0: any")

@@ -10,6 +10,7 @@ import (
 
 	"strake/client"
 	"strake/internal/errs"
+	"strake/internal/qos"
 )
 
 func (a *app) reserveCommand() *cobra.Command {
@@ -24,7 +25,8 @@ func (a *app) reserveCreate() *cobra.Command {
 		Use: "create JOB --bandwidth BYTES", Short: "keep bandwidth for a job, if the cell can", Args: exactArgs(1),
 		Long: `Keep bandwidth or operations a second of a class for a job, in the whole cell, until its
 time is over. It is accepted only if what the devices were measured to do, less one server,
-less what is reserved, holds it. The same again for the same job succeeds.`,
+less what is reserved, holds it. Figures are of what devices do: a write counts with its parity.
+The same again for the same job succeeds.`,
 		Example: "  strake reserve create job-4711 --class training --bandwidth 8GiB --ttl 2h\n  strake reserve create job-4711 --class inference --iops 20000 --ttl 24h --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Job, r.Rate.Bytes = args[0], int64(bandwidth)
@@ -57,9 +59,9 @@ func admissionText(w io.Writer, a client.Admission, dry bool) {
 	case !a.Fits:
 		said = "would not fit"
 	}
-	free := client.Rate{Bytes: max(0, a.Capacity.Bytes-a.Reserved.Bytes), Ops: max(0, a.Capacity.Ops-a.Reserved.Ops)}
+	free := qos.Free(qos.Rate(a.Capacity), qos.Rate(a.Reserved))
 	pairs(w, [][2]string{{"job", a.Reservation.Job}, {"reservation", rateText(a.Reservation.Rate) + " " + said},
-		{"capacity less one server", rateText(a.Capacity)}, {"reserved", rateText(a.Reserved)}, {"free", rateText(free)}})
+		{"capacity less one server", rateText(a.Capacity)}, {"reserved", rateText(a.Reserved)}, {"free, of either", rateText(client.Rate(free))}})
 	if dry {
 		fmt.Fprintln(w)
 		capacityLines(w, a.Devices, a.Unmeasured)

@@ -28,10 +28,10 @@ func (s *Server) Figures() prometheus.Collector {
 		volumes:      desc("volumes", "Volumes that are not removed."),
 		segments:     desc("segments", "Segments."),
 		servers:      desc("servers", "Chunk servers, by whether the state has them up.", "state"),
-		reserved:     desc("reservation_per_second", "What a job's reservation is for.", "job", "class", "unit"),
+		reserved:     desc("reservation_per_second", "What a job's reservation is for.", "reservation", "class", "unit"),
 		served:       desc("reservation_class_served_per_second", "What the class of a reservation gets in the whole cell.", "class", "unit"),
 		capacity:     desc("capacity_per_second", "What the cell was measured to do, less one server.", "unit"),
-		reservations: desc("reserved_per_second", "What all reservations hold.", "unit"),
+		reservations: desc("reserved_per_second", "What all reservations hold, those of classes among them.", "unit"),
 		space: desc("volume_bytes", "Of all volumes: live data as of their newest map roots (parity not counted), what their sealed segments store, and garbage in these. "+
 			"stored over live is the space amplification.", "what"),
 		cleaned:    desc("janitor_relocated_bytes", "Live data that janitors relocated while they cleaned, since this server started."),
@@ -84,7 +84,7 @@ func (f *figures) leader(view *state.View, gauge func(d *prometheus.Desc, v floa
 	told := map[layout.Class]bool{}
 	for _, r := range view.Reservations() {
 		class, _ := view.ClassByNumber(r.Class)
-		both(f.reserved, qos.Rate{Bytes: r.Bytes, Ops: r.Ops}, r.Job, class.Name)
+		both(f.reserved, r.Rate(), r.Job, class.Name)
 		if !told[r.Class] {
 			told[r.Class] = true
 			both(f.served, f.s.qos.servedOf(r.Class), class.Name)
