@@ -13,6 +13,7 @@ import (
 	"strake/internal/vfs"
 	"strake/meta/replica"
 	"strake/meta/server"
+	"strake/meta/state"
 )
 
 // formable tells whether so many servers may form a cell: of an even number as many
@@ -54,6 +55,10 @@ type Config struct {
 	FS     vfs.FS
 	Timing server.Timing
 	Raft   replica.Timing
+	// reads is the version of the state that this server says it reads, since that of a
+	// command; nil: what state says. For tests.
+	reads func() uint32
+	since func(state.Command) uint32
 }
 
 // check refuses what can't work and fills in what was left out. bound is the
@@ -97,6 +102,9 @@ func (c Config) check(bound net.Addr) (Config, error) {
 	if c.ShardLength < layout.FirstShardLength || c.ShardLength > layout.MaxShardLength || c.ShardLength&(c.ShardLength-1) != 0 {
 		return c, errs.New(errs.InvalidArgument, "start", "shard length %d: a power of two from %d to %d is wanted",
 			c.ShardLength, layout.FirstShardLength, layout.MaxShardLength)
+	}
+	if c.reads == nil {
+		c.reads = func() uint32 { return state.Version }
 	}
 	if c.SessionTTL != 0 {
 		c.Timing.SessionTTL = c.SessionTTL

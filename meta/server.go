@@ -104,7 +104,7 @@ func (s *Server) build(fs vfs.FS) (err error) {
 		return err
 	}
 	s.api = server.New(server.Options{
-		Replica: s.replica, Machine: s.machine, Pool: s.pool, Peek: s.peek, Waiting: s.waiting,
+		Replica: s.replica, Machine: s.machine, Pool: s.pool, Peek: s.peek, Waiting: s.waiting, Since: s.cfg.since,
 		ShardLength: s.cfg.ShardLength, Logger: s.cfg.Logger, Timing: s.cfg.Timing,
 	})
 	s.grpc = grpc.NewServer(append(s.cfg.Policy.ServerOptions(), s.api.Options()...)...)
@@ -173,6 +173,7 @@ func (s *Server) peek(r *pb.PeekRequest) *pb.PeekReply {
 		Directory: directory, Life: life, KnownDirectory: known.Directory, KnownLife: known.Life,
 		Id: s.cfg.Advertise, Empty: s.replica.Empty(), Wiped: s.replica.Wiped() && !s.replica.Formed(),
 		Cell: cell, Formed: cell != 0 || s.replica.Formed(), Leader: s.replica.Leader(), Peers: s.founders(), Version: s.cfg.Version,
+		Reads: s.cfg.reads(),
 	}
 }
 

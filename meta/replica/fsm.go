@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
+
+	"strake/internal/errs"
 )
 
 // Machine is the state machine behind the log. Apply, Snapshot and Restore are
@@ -19,7 +21,9 @@ type Machine interface {
 	Apply(index uint64, command []byte) (result any, err error)
 	// Snapshot gives the state as it is now; it must be quick.
 	Snapshot() (io.WriterTo, error)
-	// Restore replaces the state.
+	// Restore replaces the state. An error of kind Version says that a newer program
+	// wrote what it reads, and ends the process too; others end a start, and are the
+	// leader's to deal with later.
 	Restore(r io.Reader) error
 }
 
@@ -27,7 +31,17 @@ type Machine interface {
 type fsm struct {
 	machine  Machine
 	fail     func(error)
+	running  atomic.Bool   // the start is over
 	restored atomic.Uint64 // snapshots taken over since the start
+	refusal  atomic.Value  // why Restore refused last: an error in a refusal; raft does not pass it on
+}
+
+type refusal struct{ err error }
+
+// refused gives the error of the last Restore; nil when it went well.
+func (f *fsm) refused() error {
+	r, _ := f.refusal.Load().(refusal)
+	return r.err
 }
 
 var _ raft.FSM = (*fsm)(nil)
@@ -36,7 +50,7 @@ var _ raft.FSM = (*fsm)(nil)
 func (f *fsm) Apply(entry *raft.Log) any {
 	result, err := f.machine.Apply(entry.Index, entry.Data)
 	if err != nil {
-		f.fail(err)
+		f.fail(unreadable(err, errs.KindOf(err), "go on from the log"))
 		runtime.Goexit() // nothing after this entry may be applied
 	}
 	return result
@@ -55,7 +69,12 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 func (f *fsm) Restore(body io.ReadCloser) error {
 	defer body.Close()
 	f.restored.Add(1)
-	return f.machine.Restore(body)
+	err := f.machine.Restore(body)
+	f.refusal.Store(refusal{err})
+	if f.running.Load() && errs.KindOf(err) == errs.Version {
+		f.fail(unreadable(err, errs.Version, "take the leader's snapshot over"))
+	}
+	return err
 }
 
 type fsmSnapshot struct{ state io.WriterTo }

@@ -90,7 +90,7 @@ func (g *guard) checked(err error) error {
 	if err == nil {
 		return nil
 	}
-	g.fail(errs.Wrap(err, "read the log").(*errs.Error).WithHint("%s", rejoinHint))
+	g.fail(unreadable(err, errs.KindOf(err), "read the log"))
 	if g.running.Load() {
 		runtime.Goexit()
 	}

@@ -36,6 +36,7 @@ const poison = "poison"
 type list struct {
 	mu       sync.Mutex
 	commands []string // guarded by mu
+	newer    bool     // snapshots are of a newer version
 }
 
 func (l *list) Apply(_ uint64, c []byte) (any, error) {
@@ -56,6 +57,9 @@ func (l *list) Snapshot() (io.WriterTo, error) {
 }
 
 func (l *list) Restore(r io.Reader) error {
+	if l.newer {
+		return errs.New(errs.Version, "", "a snapshot of a newer version")
+	}
 	var commands []string
 	if err := json.NewDecoder(r).Decode(&commands); err != nil {
 		return err

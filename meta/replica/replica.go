@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -131,9 +132,10 @@ func (r *Replica) Start(members []string) error {
 	rf, err := r.newRaft(config)
 	if err != nil {
 		r.net.Close()
-		return errs.As(err, errs.Corrupt, "start from the log").(*errs.Error).WithHint("%s", rejoinHint)
+		return unreadable(errors.Join(r.fsm.refused(), err), errs.Corrupt, "start from the log")
 	}
 	r.disk.guard.running.Store(true)
+	r.fsm.running.Store(true)
 	r.raft = rf
 	r.wg.Go(r.watch)
 	r.wg.Go(r.age)

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -22,8 +23,13 @@ import (
 //
 // The body ends 4 bytes before the end of the file. The file is written under a
 // temporary name, synced, and renamed; one that has its final name is whole.
+// The description is raft's, whose version it carries; a field that is not known is
+// one of another version. Another layout gets another magic, that begins alike.
 const (
+	snapMetaVersion = 1
+
 	snapMagic   = "strksnap"
+	snapFamily  = "strk" // what the magic of every version begins with
 	snapFixed   = 16
 	snapTrailer = 4
 	// maxSnapMeta bounds the description, in bytes.
@@ -60,6 +66,9 @@ func decodeSnapHeader(file vfs.File) (*snapFile, []byte, error) {
 		return nil, nil, err
 	}
 	n := binary.LittleEndian.Uint32(h[8:])
+	if string(h[:8]) != snapMagic && string(h[:len(snapFamily)]) == snapFamily {
+		return nil, nil, errs.New(errs.Version, "", "it is of format %q, this program reads %q", h[:8], snapMagic)
+	}
 	if string(h[:8]) != snapMagic || n > maxSnapMeta || size < int64(snapFixed+n+snapTrailer) {
 		return nil, nil, errs.New(errs.Corrupt, "", "its header is wrong")
 	}
@@ -72,6 +81,19 @@ func decodeSnapHeader(file vfs.File) (*snapFile, []byte, error) {
 	}
 	start := int64(snapFixed) + int64(n)
 	return &snapFile{file: file, body: start, bodyLength: size - start - snapTrailer}, meta, nil
+}
+
+// readSnapMeta reads the description in a snapshot's file. Error: Version.
+func readSnapMeta(b []byte, meta *raft.SnapshotMeta) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	switch err := d.Decode(meta); {
+	case err != nil: // the checksum was right
+		return errs.As(err, errs.Version, "its description")
+	case meta.Version != snapMetaVersion:
+		return errs.New(errs.Version, "", "its description is of version %d, this program reads %d", meta.Version, snapMetaVersion)
+	}
+	return nil
 }
 
 // check reads the body and compares its CRC.

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -46,12 +45,15 @@ func openSnapshots(fs vfs.FS, log *slog.Logger) (*snapshots, error) {
 		}
 	}
 	list, err := s.List()
-	if err != nil || len(list) == 0 {
-		return s, err
+	if err != nil {
+		return nil, unreadable(err, errs.KindOf(err), "list snapshots")
+	}
+	if len(list) == 0 {
+		return s, nil
 	}
 	_, body, err := s.Open(list[0].ID)
 	if err != nil {
-		return nil, errs.Wrap(err, "check the newest snapshot").(*errs.Error).WithHint("%s", rejoinHint)
+		return nil, unreadable(err, errs.KindOf(err), "check the newest snapshot")
 	}
 	return s, body.Close()
 }
@@ -77,7 +79,7 @@ func (s *snapshots) newestMembers() (index uint64, members []string, err error) 
 // Create implements raft.SnapshotStore.
 func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, members raft.Configuration,
 	membersIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
-	if version != 1 {
+	if version != snapMetaVersion {
 		return nil, errs.New(errs.Version, "make a snapshot", "raft snapshot version %d is not known", version)
 	}
 	id := fmt.Sprintf("%016x-%016x", index, term)
@@ -152,7 +154,7 @@ func (s *snapshots) openFile(id string) (*raft.SnapshotMeta, *snapFile, error) {
 	f, metaBytes, err := decodeSnapHeader(file)
 	var meta raft.SnapshotMeta
 	if err == nil {
-		err = errs.As(json.Unmarshal(metaBytes, &meta), errs.Corrupt, "its description")
+		err = readSnapMeta(metaBytes, &meta)
 	}
 	if err != nil {
 		file.Close()

@@ -25,6 +25,18 @@ const (
 // rejoinHint says what to do with a server whose directory can't be read.
 const rejoinHint = "this server's state is damaged; to rejoin as new: strake meta rm THIS-SERVER, empty its directory, start it again, strake meta add THIS-SERVER"
 
+// newerHint says what to do where a newer program has written.
+const newerHint = "nothing is damaged, but this program is older than the one that wrote it: start that one, or a later one"
+
+// unreadable gives the error of a directory that can't be read its advice, by its kind:
+// Version keeps its own, and whatever it was before, all else is kind.
+func unreadable(err error, kind errs.Kind, op string) error {
+	if errs.KindOf(err) == errs.Version {
+		return errs.Wrap(err, "%s", op).(*errs.Error).WithHint("%s", newerHint)
+	}
+	return errs.As(err, kind, "%s", op).(*errs.Error).WithHint("%s", rejoinHint)
+}
+
 // disk is all that one member keeps: the log, snapshots and the marker.
 type disk struct {
 	id      string
@@ -85,7 +97,7 @@ func (d *disk) openLog(opts Options) error {
 		d.entries, err = logstore.Open(d.fs, logDir, opts.Timing.logFile(), votes)
 	}
 	if err != nil {
-		return errs.As(err, errs.Corrupt, "open the log").(*errs.Error).WithHint("%s", rejoinHint)
+		return unreadable(err, errs.Corrupt, "open the log")
 	}
 	var below store = logAndVotes{d.entries, votes}
 	if opts.wrapStore != nil {
@@ -138,7 +150,7 @@ func (d *disk) check() error {
 	var entry raft.Log
 	for i := first; i <= last && i > 0; i++ {
 		if err := d.guard.GetLog(i, &entry); err != nil {
-			return errs.Wrap(err, "read the log").(*errs.Error).WithHint("%s", rejoinHint)
+			return unreadable(err, errs.KindOf(err), "read the log")
 		}
 		d.guard.note(&entry)
 		if entry.Type == raft.LogConfiguration {

@@ -29,8 +29,7 @@ func NewMachine(happened func([]state.Event)) *Machine {
 func (m *Machine) Apply(index uint64, command []byte) (any, error) {
 	cmd, err := state.Decode(command)
 	if err != nil {
-		return nil, errs.Wrap(err, "apply log entry %d", index).(*errs.Error).
-			WithHint("a newer version of this program may have written it: update this server")
+		return nil, errs.Wrap(err, "apply log entry %d", index)
 	}
 	m.mu.Lock()
 	result := m.st.Apply(index, cmd)

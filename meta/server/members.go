@@ -13,6 +13,9 @@ func (s *Server) AddMember(ctx context.Context, r *pb.AddMemberRequest) (*pb.Add
 	if err := checkAddress(r.GetAddress()); err != nil {
 		return nil, err
 	}
+	if err := s.joinable(ctx, r.GetAddress()); err != nil {
+		return nil, err
+	}
 	return &pb.AddMemberReply{}, s.replica.AddMember(ctx, r.GetAddress())
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	Pool    *dial.Pool // connections to chunk servers; the caller closes it
 	Peek    func(*pb.PeekRequest) *pb.PeekReply
 	Waiting func() string // why this server is in no cell yet
+	// Since tells the version of a command; nil: state.Since.
+	Since func(state.Command) uint32
 	// ShardLength is that of a cell that forms, in bytes.
 	ShardLength int64
 	Logger      *slog.Logger
@@ -72,6 +74,9 @@ type Server struct {
 // New makes a server. Its Happened must be the machine's listener.
 func New(opts Options) *Server {
 	opts.Timing = opts.Timing.withDefaults()
+	if opts.Since == nil {
+		opts.Since = state.Since
+	}
 	s := &Server{
 		opts: opts, replica: opts.Replica, machine: opts.Machine, log: opts.Logger,
 		alive: newLiveness(opts.Timing.ServerSilence), control: newControl(opts.Timing),
@@ -124,6 +129,9 @@ func (s *Server) Peek(_ context.Context, r *pb.PeekRequest) (*pb.PeekReply, erro
 
 // propose carries a command out and gives its result, or its refusal.
 func (s *Server) propose(ctx context.Context, cmd state.Command) (state.Result, error) {
+	if err := s.knownToAll(ctx, cmd); err != nil {
+		return state.Result{}, err
+	}
 	answer, err := s.replica.Propose(ctx, state.Encode(cmd))
 	if err != nil {
 		return state.Result{}, err

@@ -2,17 +2,19 @@ package state
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
 
 	"strake/internal/errs"
 )
 
-// commandVersion is the version of every encoded command.
-const commandVersion = 1
+// newerProgram is what to do about bytes of a later version.
+const newerProgram = "a newer program wrote this: start that one, or a later one, on this server"
 
-// Encode gives a command's bytes: version (1 byte), type (1 byte), and the
+// Encode gives a command's bytes: version (1 byte, see Since), type (1 byte), and the
 // command's fields as deterministic CBOR with the numbers of their tags for
 // keys (a geometry's keys are "K" and "M"). The same command gives the same bytes.
 func Encode(cmd Command) []byte {
@@ -20,7 +22,7 @@ func Encode(cmd Command) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("encode command %T: %v", cmd, err)) // only a type that CBOR can't carry: a bug
 	}
-	return append([]byte{commandVersion, byte(cmd.Type())}, body...)
+	return append([]byte{byte(Since(cmd)), byte(cmd.Type())}, body...)
 }
 
 // Decode reads a command. Unknown types, versions and fields are refused, never
@@ -34,11 +36,14 @@ func Decode(b []byte) (Command, error) {
 	if len(b) < 2 {
 		return nil, errs.New(errs.Corrupt, op, "%d bytes", len(b))
 	}
-	if b[0] != commandVersion {
-		return nil, errs.New(errs.Version, op, "version %d, this program reads %d", b[0], commandVersion).
-			WithHint("start a newer program on this server")
+	if b[0] < firstVersion || b[0] > Version {
+		return nil, errs.New(errs.Version, op, "version %d, this program reads %d to %d", b[0], firstVersion, Version).WithHint(newerProgram)
 	}
-	cmd, err := decodeBody(Type(b[1]), b[2:])
+	k := kinds[b[1]]
+	if k.decode == nil {
+		return nil, errs.New(errs.Version, op, "unknown command type %d", b[1]).WithHint(newerProgram)
+	}
+	cmd, err := k.decode(b[2:])
 	if err != nil {
 		return nil, err
 	}
@@ -48,122 +53,82 @@ func Decode(b []byte) (Command, error) {
 	return cmd, nil
 }
 
-func decodeBody(typ Type, b []byte) (Command, error) {
-	switch typ {
-	case TypeFormCell:
-		return decodeAs[FormCell](b)
-	case TypeRegisterServer:
-		return decodeAs[RegisterServer](b)
-	case TypeUpdateDevices:
-		return decodeAs[UpdateDevices](b)
-	case TypeSetServerState:
-		return decodeAs[SetServerState](b)
-	case TypeOpenSession:
-		return decodeAs[OpenSession](b)
-	case TypeCloseSession:
-		return decodeAs[CloseSession](b)
-	case TypeExpireSession:
-		return decodeAs[ExpireSession](b)
-	case TypeCreateVolume:
-		return decodeAs[CreateVolume](b)
-	case TypeResizeVolume:
-		return decodeAs[ResizeVolume](b)
-	case TypeRemoveVolume:
-		return decodeAs[RemoveVolume](b)
-	case TypeUndeleteVolume:
-		return decodeAs[UndeleteVolume](b)
-	case TypePurgeVolume:
-		return decodeAs[PurgeVolume](b)
-	case TypeAcquireLease:
-		return decodeAs[AcquireLease](b)
-	case TypeReleaseLease:
-		return decodeAs[ReleaseLease](b)
-	case TypeAllocateSegments:
-		return decodeAs[AllocateSegments](b)
-	case TypeOpenSegments:
-		return decodeAs[OpenSegments](b)
-	case TypeDropSegments:
-		return decodeAs[DropSegments](b)
-	case TypeSealSegments:
-		return decodeAs[SealSegments](b)
-	case TypeCloseEpoch:
-		return decodeAs[CloseEpoch](b)
-	case TypeRecordRoot:
-		return decodeAs[RecordRoot](b)
-	case TypeMarkFinalized:
-		return decodeAs[MarkFinalized](b)
-	case TypeReplaceShard:
-		return decodeAs[ReplaceShard](b)
-	case TypeMarkDeleted:
-		return decodeAs[MarkDeleted](b)
-	case TypeMarkLost:
-		return decodeAs[MarkLost](b)
-	case TypeMarkSound:
-		return decodeAs[MarkSound](b)
-	case TypeChangeDevices:
-		return decodeAs[ChangeDevices](b)
-	case TypeRemoveServer:
-		return decodeAs[RemoveServer](b)
-	case TypeSetClass, TypeRemoveClass, TypeReserve, TypeRenewReservation, TypeEndReservation:
-		return decodeQoS(typ, b)
-	case TypeRestoreCell:
-		return decodeAs[RestoreCell](b)
-	case TypeRecordMember:
-		return decodeAs[RecordMember](b)
-	}
-	return decodeFrozen(typ, b)
+// kind is what the codec knows of one type of command.
+type kind struct {
+	decode func([]byte) (Command, error)
+	zero   Command
+	marked bool // fields of it came with later versions
 }
 
-// decodeFrozen is decodeBody for commands about snapshots and branches.
-func decodeFrozen(typ Type, b []byte) (Command, error) {
-	switch typ {
-	case TypeCreateSnapshots:
-		return decodeAs[CreateSnapshots](b)
-	case TypeRemoveSnapshot:
-		return decodeAs[RemoveSnapshot](b)
-	case TypeCloneVolume:
-		return decodeAs[CloneVolume](b)
-	case TypeRollbackVolume:
-		return decodeAs[RollbackVolume](b)
-	case TypePinSnapshot:
-		return decodeAs[PinSnapshot](b)
-	case TypeUnpinSnapshot:
-		return decodeAs[UnpinSnapshot](b)
-	case TypeHoldTag:
-		return decodeAs[HoldTag](b)
-	case TypeMarkTagReady:
-		return decodeAs[MarkTagReady](b)
-	case TypeFreeSegments:
-		return decodeAs[FreeSegments](b)
-	case TypeRebalance:
-		return decodeAs[Rebalance](b)
-	case TypeFlattenVolume:
-		return decodeAs[FlattenVolume](b)
-	}
-	return nil, errs.New(errs.Version, "decode command", "unknown command type %d", typ).
-		WithHint("start a newer program on this server")
+func of[T Command]() kind {
+	var zero T
+	return kind{decode: decodeAs[T], zero: zero, marked: hasMarks(reflect.TypeFor[T]())}
 }
 
-func decodeQoS(typ Type, b []byte) (Command, error) {
-	switch typ {
-	case TypeSetClass:
-		return decodeAs[SetClass](b)
-	case TypeRemoveClass:
-		return decodeAs[RemoveClass](b)
-	case TypeReserve:
-		return decodeAs[Reserve](b)
-	case TypeRenewReservation:
-		return decodeAs[RenewReservation](b)
-	}
-	return decodeAs[EndReservation](b)
+// kinds are all commands by their type. Immutable.
+var kinds = [1 << 8]kind{
+	TypeFormCell:         of[FormCell](),
+	TypeRegisterServer:   of[RegisterServer](),
+	TypeUpdateDevices:    of[UpdateDevices](),
+	TypeSetServerState:   of[SetServerState](),
+	TypeOpenSession:      of[OpenSession](),
+	TypeCloseSession:     of[CloseSession](),
+	TypeExpireSession:    of[ExpireSession](),
+	TypeCreateVolume:     of[CreateVolume](),
+	TypeResizeVolume:     of[ResizeVolume](),
+	TypeRemoveVolume:     of[RemoveVolume](),
+	TypeUndeleteVolume:   of[UndeleteVolume](),
+	TypePurgeVolume:      of[PurgeVolume](),
+	TypeAcquireLease:     of[AcquireLease](),
+	TypeReleaseLease:     of[ReleaseLease](),
+	TypeAllocateSegments: of[AllocateSegments](),
+	TypeOpenSegments:     of[OpenSegments](),
+	TypeDropSegments:     of[DropSegments](),
+	TypeSealSegments:     of[SealSegments](),
+	TypeCloseEpoch:       of[CloseEpoch](),
+	TypeRecordRoot:       of[RecordRoot](),
+	TypeMarkFinalized:    of[MarkFinalized](),
+	TypeReplaceShard:     of[ReplaceShard](),
+	TypeMarkDeleted:      of[MarkDeleted](),
+	TypeMarkLost:         of[MarkLost](),
+	TypeMarkSound:        of[MarkSound](),
+	TypeChangeDevices:    of[ChangeDevices](),
+	TypeRemoveServer:     of[RemoveServer](),
+	TypeSetClass:         of[SetClass](),
+	TypeRemoveClass:      of[RemoveClass](),
+	TypeReserve:          of[Reserve](),
+	TypeRenewReservation: of[RenewReservation](),
+	TypeEndReservation:   of[EndReservation](),
+	TypeRestoreCell:      of[RestoreCell](),
+	TypeRecordMember:     of[RecordMember](),
+	TypeCreateSnapshots:  of[CreateSnapshots](),
+	TypeRemoveSnapshot:   of[RemoveSnapshot](),
+	TypeCloneVolume:      of[CloneVolume](),
+	TypeRollbackVolume:   of[RollbackVolume](),
+	TypePinSnapshot:      of[PinSnapshot](),
+	TypeUnpinSnapshot:    of[UnpinSnapshot](),
+	TypeHoldTag:          of[HoldTag](),
+	TypeMarkTagReady:     of[MarkTagReady](),
+	TypeFreeSegments:     of[FreeSegments](),
+	TypeRebalance:        of[Rebalance](),
+	TypeFlattenVolume:    of[FlattenVolume](),
 }
 
 func decodeAs[T Command](b []byte) (Command, error) {
 	var c T
 	if err := decodeStrict(b, &c); err != nil {
-		return nil, errs.As(err, errs.Corrupt, "decode command type %d", c.Type())
+		return nil, undecoded(err, fmt.Sprintf("decode command type %d", c.Type()))
 	}
 	return c, nil
+}
+
+// undecoded is the refusal of bytes that are no record this program knows: Version
+// for one with a field that it does not know, else Corrupt.
+func undecoded(err error, op string) error {
+	if _, ok := errors.AsType[*cbor.UnknownFieldError](err); ok {
+		return errs.As(err, errs.Version, "%s", op).(*errs.Error).WithHint(newerProgram)
+	}
+	return errs.As(err, errs.Corrupt, "%s", op)
 }
 
 func decodeStrict(b []byte, to any) error { return decoding().Unmarshal(b, to) }

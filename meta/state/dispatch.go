@@ -3,7 +3,8 @@ package state
 import "strake/internal/errs"
 
 // dispatch carries out one command: what no state would accept is refused
-// first, then repeats are answered, then the command decides.
+// first, then repeats are answered, then the command decides. A command that was carried
+// out gives the state its version.
 func (t *tables) dispatch(c Command) Result {
 	if err := c.check(); err != nil {
 		return refused(err)
@@ -23,6 +24,7 @@ func (t *tables) dispatch(c Command) Result {
 	if err := c.apply(t, &r); err != nil {
 		return refused(err)
 	}
+	t.version = max(t.version, Since(c))
 	t.remember(c, &r)
 	return r
 }

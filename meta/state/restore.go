@@ -71,9 +71,10 @@ func (s *restorer) start() error {
 	if string(b[:8]) != snapshotMagic || crc32.Checksum(b[:12], stripe.Castagnoli) != le.Uint32(b[12:]) {
 		return corrupt("this is no snapshot, or its header is damaged")
 	}
-	if s.version = le.Uint32(b[8:]); s.version < 1 || s.version > snapshotVersion {
-		return errs.New(errs.Version, "restore snapshot", "version %d, this program reads 1 to %d", s.version, snapshotVersion)
+	if s.version = le.Uint32(b[8:]); s.version < firstVersion || s.version > Version {
+		return errs.New(errs.Version, "restore snapshot", "version %d, this program reads %d to %d", s.version, firstVersion, Version).WithHint(newerProgram)
 	}
+	s.t.version = max(s.version, FirstCounted)
 	return nil
 }
 
@@ -104,7 +105,7 @@ func (s *restorer) frame() ([]byte, error) {
 
 // rank is a section's place in the order, -1 for none of this version.
 func (s *restorer) rank(section byte) int {
-	if s.version == 1 && section > sectionEnd {
+	if s.version < FirstCounted && section > sectionEnd {
 		return -1
 	}
 	return bytes.IndexByte(sectionOrder[:], section)
@@ -146,7 +147,7 @@ func (s *restorer) record(b []byte) (rest []byte, err error) {
 	case sectionRecent:
 		return restoreAs(b, s.putRecent)
 	}
-	if s.version == 1 {
+	if s.version < FirstCounted {
 		return restoreAs(b, s.endOld)
 	}
 	return restoreAs(b, s.end)
@@ -157,7 +158,7 @@ func restoreAs[R any](b []byte, put func(*R) error) (rest []byte, err error) {
 	r := new(R)
 	rest, err = decoding().UnmarshalFirst(b, r)
 	if err != nil {
-		return nil, errs.As(err, errs.Corrupt, "restore record")
+		return nil, undecoded(err, "restore record")
 	}
 	again, err := encoding().Marshal(r)
 	if err != nil || !bytes.Equal(again, b[:len(b)-len(rest)]) {

@@ -9,10 +9,11 @@ import (
 	"strake/proto/stripe"
 )
 
-// A snapshot is a magic number and frames, version 2, little-endian, frozen:
+// A snapshot is a magic number and frames, little-endian, frozen:
 //
 //	 0  8  magic "STRKMETA"
-//	 8  4  version (2; version 1 had no sections above 8, and is read)
+//	 8  4  version: what the state holds, at least 2; see Version. Version 1 had no
+//	       sections above 8, and is read
 //	12  4  CRC32C of the 12 bytes before
 //	then frames:
 //	 0  1  section      1  3  zero
@@ -34,11 +35,10 @@ import (
 // Everything else is derived. There is no compression and no time, so the same
 // state gives the same bytes.
 const (
-	snapshotMagic   = "STRKMETA"
-	snapshotVersion = 2
-	frameHeader     = 8
-	maxFrame        = 1 << 20
-	frameTarget     = 64 << 10 // a frame is written once it has this much
+	snapshotMagic = "STRKMETA"
+	frameHeader   = 8
+	maxFrame      = 1 << 20
+	frameTarget   = 64 << 10 // a frame is written once it has this much
 
 	sectionCell     = 1
 	sectionServers  = 2
@@ -76,7 +76,7 @@ type Snapshot struct{ view *View }
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	f := &frameWriter{w: w}
 	t := s.view.t
-	f.start()
+	f.start(t.version)
 	f.record(sectionCell, cellRecord{t.cell, t.last, t.applied, t.classes, t.reservations, t.qosChanged})
 	t.servers.Scan(func(_ layout.ServerID, r *Server) bool { return f.record(sectionServers, r) })
 	t.devices.Scan(func(_ layout.DeviceID, r *Device) bool { return f.record(sectionDevices, r) })
@@ -103,8 +103,8 @@ type frameWriter struct {
 	err     error
 }
 
-func (f *frameWriter) start() {
-	b := append([]byte(snapshotMagic), snapshotVersion, 0, 0, 0)
+func (f *frameWriter) start(version uint32) {
+	b := binary.LittleEndian.AppendUint32([]byte(snapshotMagic), version)
 	f.write(binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, stripe.Castagnoli)))
 }
 

@@ -14,6 +14,7 @@ import (
 // is derived from it by put and drop alone, and is built again by Restore.
 type tables struct {
 	applied uint64
+	version uint32 // the highest of the commands that changed it, at least FirstCounted; see Version
 	cell    Cell
 	last    lastIDs
 
@@ -77,6 +78,7 @@ type lastIDs struct {
 
 func newTables() *tables {
 	t := &tables{
+		version:      FirstCounted,
 		servers:      btree.NewMap[layout.ServerID, *Server](0),
 		devices:      btree.NewMap[layout.DeviceID, *Device](0),
 		sessions:     btree.NewMap[layout.SessionID, *Session](0),

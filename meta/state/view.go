@@ -16,6 +16,9 @@ type View struct{ t *tables }
 // Applied is the log index of the last command.
 func (v *View) Applied() uint64 { return v.t.applied }
 
+// Version is that of the program that can read this state; see the constant Version.
+func (v *View) Version() uint32 { return v.t.version }
+
 // Snapshot gives what WriteTo needs to write this state.
 func (v *View) Snapshot() *Snapshot { return &Snapshot{view: v} }
 

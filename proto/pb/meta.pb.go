@@ -236,6 +236,7 @@ type PeekReply struct {
 	Life           uint64                 `protobuf:"varint,10,opt,name=life,proto3" json:"life,omitempty"`
 	KnownDirectory uint64                 `protobuf:"varint,11,opt,name=known_directory,json=knownDirectory,proto3" json:"known_directory,omitempty"` // what the cell has on record of who asks
 	KnownLife      uint64                 `protobuf:"varint,12,opt,name=known_life,json=knownLife,proto3" json:"known_life,omitempty"`
+	Reads          uint32                 `protobuf:"varint,13,opt,name=reads,proto3" json:"reads,omitempty"` // the version of commands and state that it reads, see meta/state; 0: from before they were counted
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -350,6 +351,13 @@ func (x *PeekReply) GetKnownDirectory() uint64 {
 func (x *PeekReply) GetKnownLife() uint64 {
 	if x != nil {
 		return x.KnownLife
+	}
+	return 0
+}
+
+func (x *PeekReply) GetReads() uint32 {
+	if x != nil {
+		return x.Reads
 	}
 	return 0
 }
@@ -9199,7 +9207,7 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"meta.proto\x12\tstrake.v1\x1a\fcommon.proto\"%\n" +
 	"\vPeekRequest\x12\x16\n" +
-	"\x06member\x18\x01 \x01(\tR\x06member\"\xb5\x02\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\"\xcb\x02\n" +
 	"\tPeekReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05empty\x18\x02 \x01(\bR\x05empty\x12\x14\n" +
@@ -9214,7 +9222,8 @@ const file_meta_proto_rawDesc = "" +
 	" \x01(\x04R\x04life\x12'\n" +
 	"\x0fknown_directory\x18\v \x01(\x04R\x0eknownDirectory\x12\x1d\n" +
 	"\n" +
-	"known_life\x18\f \x01(\x04R\tknownLife\"\x0f\n" +
+	"known_life\x18\f \x01(\x04R\tknownLife\x12\x14\n" +
+	"\x05reads\x18\r \x01(\rR\x05reads\"\x0f\n" +
 	"\rStatusRequest\"\xe6\x04\n" +
 	"\vStatusReply\x12\x12\n" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12+\n" +
