@@ -66,7 +66,14 @@ func TestAVolumeIsFoundAcrossTheCellsOfAFleet(t *testing.T) {
 	if out := runOK(t, "volume show far -o json --cell "+fleet); !strings.Contains(out, "12288") {
 		t.Errorf("volume show far: %s", out)
 	}
+	for _, line := range []string{"snapshot create far@a", "snapshot show far@a", "snapshot create far@b", "snapshot ls far", "snapshot diff far@a far@b",
+		"snapshot rm far@b --yes", "snapshot rollback far@a --yes", "volume clone far@a near", "volume show near",
+		"tag create far@t", "tag hold far@t --by me", "tag ls far", "tag release far@t --by me", "tag verify far@t"} {
+		runOK(t, line+" --cell "+fleet)
+	}
 	refusedAll(t, fleet, []refusal{
+		{"snapshot create both@a", "invalid-argument", "cells east, west each have one"},
+		{"snapshot show nowhere@a", "not-found", "none of the fleet's 2 cells has it"},
 		{"volume show both", "invalid-argument", "cells east, west each have one"},
 		{"volume show nowhere", "not-found", "none of the fleet's 2 cells has it"},
 		{"volume create new --size 4KiB", "invalid-argument", "etcd has 2: east, west"},

@@ -33,9 +33,20 @@ func checkSnapshots(op string, names ...string) error {
 	return nil
 }
 
-// withSnapshots is withCell for a verb on snapshots.
+// withSnapshots is withCell for a verb on snapshots of one cell's volumes. In a fleet
+// the cell that has the first of the volumes is looked for.
 func (a *app) withSnapshots(ctx context.Context, op string, names []string, f func(context.Context, *client.Cell) error) error {
 	if err := checkSnapshots(op, names...); err != nil {
+		return err
+	}
+	return a.withCellOf(ctx, names[0], f)
+}
+
+// withCellOf is withCell, in a fleet with the cell that has the volume of a snapshot,
+// or the volume.
+func (a *app) withCellOf(ctx context.Context, name string, f func(context.Context, *client.Cell) error) error {
+	volume, _, _ := strings.Cut(name, "@")
+	if err := a.findCell(ctx, volume); err != nil {
 		return err
 	}
 	return a.withCell(ctx, f)

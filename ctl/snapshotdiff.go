@@ -24,7 +24,7 @@ func (a *app) snapshotDiff() *cobra.Command {
 differ. Nothing is read but the maps and the blocks' checksums.`,
 		Example: "  strake snapshot diff train@monday train@tuesday\n  strake snapshot diff train@monday train -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCell(cmd.Context(), func(ctx context.Context, cell *client.Cell) error {
+			return a.withCellOf(cmd.Context(), args[0], func(ctx context.Context, cell *client.Cell) error {
 				return a.diff(ctx, cell, args[0], args[1])
 			})
 		},
