@@ -54,8 +54,8 @@ type SetClass struct {
 	Class         ClassRecord `cbor:"2,keyasint"`
 	Add           bool        `cbor:"3,keyasint,omitempty"`
 	Seen          uint64      `cbor:"4,keyasint,omitempty"`
-	CapacityBytes int64       `cbor:"5,keyasint,omitempty"` // the leader's part
-	CapacityOps   int64       `cbor:"6,keyasint,omitempty"`
+	CapacityBytes int64       `cbor:"5,keyasint,omitempty" since:"3"` // the leader's part
+	CapacityOps   int64       `cbor:"6,keyasint,omitempty" since:"3"`
 }
 
 // RemoveClass ends a class that was added. No volume may have it as its default.
@@ -74,6 +74,15 @@ func (c RemoveClass) request() Command     { return c }
 
 // firstAdded is the lowest number of an added class.
 const firstAdded layout.Class = 16
+
+// since: version 3 numbers classes in a round, so that a class that is added puts its
+// number on record.
+func (c SetClass) since() uint32 {
+	if c.Add {
+		return 3
+	}
+	return firstVersion
+}
 
 func (c SetClass) check() error {
 	class := c.Class.Class()

@@ -47,7 +47,7 @@ func Decode(b []byte) (Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(Encode(cmd), b) {
+	if !bytes.Equal(Encode(cmd)[1:], b[1:]) {
 		return nil, errs.New(errs.Corrupt, op, "type %d: the bytes are not in the form that is written", b[1])
 	}
 	return cmd, nil

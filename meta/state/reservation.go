@@ -49,7 +49,7 @@ type Reserve struct {
 	// Joint: bytes and operations take the devices' time from each other (qos.Part),
 	// and classes' reservations count. Older programs' commands, which counted jobs'
 	// bytes and operations apart, are applied as they were.
-	Joint bool `cbor:"5,keyasint,omitempty"`
+	Joint bool `cbor:"5,keyasint,omitempty" since:"3"`
 }
 
 // RenewReservation begins a reservation's time anew; a TTL of 0 keeps the one it has.

@@ -73,7 +73,7 @@ type lastIDs struct {
 	Snapshot layout.SnapshotID `cbor:"6,keyasint,omitempty"`
 
 	Reservation ReservationID `cbor:"20,keyasint,omitempty"`
-	Class       layout.Class  `cbor:"21,keyasint,omitempty"` // of those that were added; these come round again
+	Class       layout.Class  `cbor:"21,keyasint,omitempty" since:"3"` // of those that were added; these come round again
 }
 
 func newTables() *tables {
