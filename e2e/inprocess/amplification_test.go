@@ -12,7 +12,10 @@ import (
 	"strake/proto/pb"
 )
 
-var overwriteMiB = flag.Int64("overwrite.mib", 256, "size of the volume that BenchmarkOverwrite overwrites three times")
+var (
+	overwriteMiB  = flag.Int64("overwrite.mib", 256, "size of the volume that BenchmarkOverwrite overwrites three times")
+	overwriteDisk = flag.Bool("overwrite.disks", false, "BenchmarkOverwrite's servers have directories for disks, in place of memory")
+)
 
 const (
 	spaceBar = 1.8 // of bytes stored over bytes of the user, parity's 1.5 included
@@ -193,7 +196,11 @@ func BenchmarkOverwrite(b *testing.B) {
 }
 
 func (o overwrite) measure(b *testing.B) amplification {
-	c := Start(b, Options{Direct: true, ShardLength: shardsFor(o.size)})
+	options := Options{Direct: true, ShardLength: shardsFor(o.size)}
+	if *overwriteDisk {
+		options.Disk = disksIn(b.TempDir(), "disk")
+	}
+	c := Start(b, options)
 	cell := c.Dial()
 	if _, err := cell.CreateVolume(b.Context(), "v", client.VolumeOptions{Size: o.size, K: 4, M: 2}); err != nil {
 		b.Fatal(err)

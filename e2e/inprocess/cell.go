@@ -47,6 +47,8 @@ type Options struct {
 	Direct bool
 	// Disk gives a chunk server's disk in place of memory, for measurements.
 	Disk func(server int) (vfs.FS, error)
+	// MetaDisk gives a metadata server's disk, likewise.
+	MetaDisk func(server int) (vfs.FS, error)
 	// Timing replaces the quick times of the metadata service.
 	Timing server.Timing
 	// SweepEvery is how often chunk servers look for leftovers and for what they miss;
@@ -136,8 +138,13 @@ func (c *Cell) startMetas() (err error) {
 			return err
 		}
 	}
-	for _, a := range addresses {
+	for i, a := range addresses {
 		m := &Meta{cell: c, address: a, peers: addresses, disk: vfs.NewMem(vfs.MemOptions{})}
+		if c.o.MetaDisk != nil {
+			if m.disk, err = c.o.MetaDisk(i); err != nil {
+				return err
+			}
+		}
 		c.Metas = append(c.Metas, m)
 		if err := m.start(); err != nil {
 			return err

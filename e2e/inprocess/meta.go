@@ -14,7 +14,7 @@ type Meta struct {
 	cell    *Cell
 	address string
 	peers   []string
-	disk    *vfs.Mem
+	disk    vfs.FS
 
 	mu     sync.Mutex
 	server *meta.Server // guarded by mu; nil while it is stopped
