@@ -271,7 +271,7 @@ func (f *fetcher) tellLate(ctx context.Context) {
 		if c == nil || c.answered || c.canceled || c.late || now.Before(c.lateAt) {
 			continue
 		}
-		granted, fresh, again := shards.pace.hedge(c.to.server, c.sentAt, now)
+		granted, fresh, again := shards.pace.hedge(c.to.server, c.req.Bytes(), c.sentAt, now)
 		if !granted {
 			c.lateAt = now.Add(again)
 			continue

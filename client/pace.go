@@ -16,9 +16,12 @@ const (
 	// for the same bytes beside it.
 	minLate = 5 * time.Millisecond
 	maxLate = 250 * time.Millisecond
-	// newLate is that time for a server of which little is known; and a server that
-	// answers nothing for so long is silent.
+	// newLate is that time for a server of which little is known.
 	newLate = 100 * time.Millisecond
+	// A server that answers nothing for so long, or for lateTimes its recent p99, is
+	// silent.
+	minSilent = 100 * time.Millisecond
+	maxSilent = time.Second
 	// lateTimes is how many times a server's recent p99 that is, and slowTimes how
 	// many times the others'.
 	lateTimes = 3
@@ -35,11 +38,15 @@ const (
 	// busyQueue is how long requests wait in the other servers, on average, when
 	// they are too busy to be asked twice.
 	busyQueue = 2 * time.Millisecond
-	// limpStreak slow answers in a row, each of at least minLimp, and a server
-	// limps; soundStreak quick ones to probes and it does no more.
+	// limpStreak slow answers in a row, over at least limpTime, and a server limps;
+	// soundStreak quick ones to probes and it does no more. Slow are answers of at
+	// least minLimp, and limpTimes halves of the others' p99; others are told from
+	// slowTimes of it on.
 	limpStreak  = 8
+	limpTime    = 200 * time.Millisecond
 	soundStreak = 3
 	minLimp     = 10 * time.Millisecond
+	limpTimes   = 3
 	// minSilence is for how long a server must have answered nothing before others
 	// are told: one that is down, or stands still, is known by its heartbeats sooner.
 	minSilence = 6 * time.Second
@@ -49,9 +56,9 @@ const (
 // limps. A request that takes a few times the recent p99 of its kind, of its
 // server or of the others, is late: the read may ask other shards within a budget
 // of requests, and not while the other servers are busy, so that hedges do not feed
-// an overload. Where requests waited for newLate and the server answered nothing
-// meanwhile, no budget is asked: the server is suspect then. It also is when its
-// answers take much longer than the others' time after time. Later reads go around
+// an overload. A server that answered nothing for minSilent and longer is suspect, and
+// no budget is asked. It also is when its answers take longer than nearly all of the
+// others' time after time. Later reads go around
 // a suspect server, and a probe finds out when it is sound again: extra requests are
 // that server's share then. Safe for concurrent use.
 type pace struct {
@@ -70,8 +77,12 @@ type slowness struct {
 	fast time.Duration // what the fastest server seldom beats
 }
 
-// slowAge is after how many requests slowness is worked out again.
-const slowAge = 256
+// slowAge is after how many requests slowness is worked out again, newSlowAge while
+// nothing is known.
+const (
+	slowAge    = 256
+	newSlowAge = 16
+)
 
 // serverPace is guarded by pace.mu.
 type serverPace struct {
@@ -83,11 +94,14 @@ type serverPace struct {
 	silent   time.Time     // while it is suspect for its silence: since when it owes an answer
 	limps    bool          // suspect for its slowness, not for its silence
 	streak   int           // slow answers in a row; of one that limps, quick ones to probes
+	since    time.Time     // while streak counts slow ones: of the first
 	slowest  time.Duration // the latest slow answer
 	slowKind int           // and of which kind it was
 }
 
-func newPace() *pace { return &pace{servers: map[layout.ServerID]*serverPace{}} }
+func newPace() *pace {
+	return &pace{servers: map[layout.ServerID]*serverPace{}, budget: maxExtra * hedgePart}
+}
 
 // of finds or makes a server's record. mu is held.
 func (p *pace) of(id layout.ServerID) *serverPace {
@@ -122,10 +136,10 @@ func (p *pace) slowness(kind int) *slowness {
 			many, few = append(many, at), append(few, server.kinds[kind].fast)
 		}
 	}
-	*s = slowness{age: slowAge}
+	*s = slowness{age: newSlowAge}
 	if len(many) > 1 {
 		slices.Sort(many)
-		s.p99, s.fast = many[(len(many)-1)/2], slices.Min(few)
+		s.age, s.p99, s.fast = slowAge, many[(len(many)-1)/2], slices.Min(few)
 	}
 	return s
 }
@@ -178,29 +192,38 @@ func (p *pace) got(id layout.ServerID, bytes int, took, queue time.Duration, now
 	if s.suspect && !s.limps {
 		p.clear(s)
 	}
-	return p.judge(s, kind, took)
+	if took < minLimp {
+		s.streak = 0
+		return false
+	}
+	return p.judge(s, kind, took-queue, now)
 }
 
-// outrun notes that others were faster than a late request, which is canceled.
-func (p *pace) outrun(id layout.ServerID, bytes int, took time.Duration) (fresh bool) {
+// outrun notes that others were faster than a late request, which is canceled after
+// so long.
+func (p *pace) outrun(id layout.ServerID, bytes int, took time.Duration, now time.Time) (fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(id)
 	s.waited += took
-	return p.judge(s, kindOf(bytes), took)
+	return p.judge(s, kindOf(bytes), took, now)
 }
 
-// judge counts slow answers in a row. mu is held.
-func (p *pace) judge(s *serverPace, kind int, took time.Duration) (fresh bool) {
+// judge counts slow answers in a row, less the time that a request waited for others
+// in the server's queue. mu is held.
+func (p *pace) judge(s *serverPace, kind int, took time.Duration, now time.Time) (fresh bool) {
 	if s.suspect {
 		return false
 	}
-	if took < minLimp || !p.isSlow(kind, took) {
+	if !p.isSlow(kind, took) {
 		s.streak = 0
 		return false
 	}
+	if s.streak == 0 {
+		s.since = now
+	}
 	s.slowest, s.slowKind = took, kind
-	if s.streak++; s.streak < limpStreak {
+	if s.streak++; s.streak < limpStreak || now.Sub(s.since) < limpTime {
 		return false
 	}
 	s.suspect, s.limps, s.streak = true, true, 0
@@ -208,9 +231,10 @@ func (p *pace) judge(s *serverPace, kind int, took time.Duration) (fresh bool) {
 	return true
 }
 
+// isSlow compares with what nearly all of the others' answers take. mu is held.
 func (p *pace) isSlow(kind int, took time.Duration) bool {
 	others := p.slowness(kind).p99
-	return others > 0 && took > slowTimes*others
+	return others > 0 && 2*took > limpTimes*others
 }
 
 // clear makes a server one like others. mu is held.
@@ -246,7 +270,11 @@ func (p *pace) probed(id layout.ServerID, took time.Duration, now time.Time) (so
 	s := p.of(id)
 	s.answered, s.waited = now, 0
 	if s.limps {
-		if s.streak++; took >= minLimp && p.isSlow(0, took) {
+		kind := 0
+		if p.slowness(kind).p99 == 0 { // nobody reads so little
+			kind = s.slowKind
+		}
+		if s.streak++; took >= minLimp && p.isSlow(kind, took) {
 			s.streak = 0
 		}
 		if s.streak < soundStreak {
@@ -261,7 +289,7 @@ func (p *pace) probed(id layout.ServerID, took time.Duration, now time.Time) (so
 // hedge asks whether other shards may be asked beside a request that is late; what
 // is sent then is told to spend. If they may not, again is when to ask next. fresh
 // tells that the server became suspect by this: it is to be probed.
-func (p *pace) hedge(id layout.ServerID, sentAt, now time.Time) (granted, fresh bool, again time.Duration) {
+func (p *pace) hedge(id layout.ServerID, bytes int, sentAt, now time.Time) (granted, fresh bool, again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.of(id)
@@ -270,15 +298,16 @@ func (p *pace) hedge(id layout.ServerID, sentAt, now time.Time) (granted, fresh 
 		since = s.answered
 	}
 	silent := now.Sub(since) + s.waited
-	if silent >= newLate {
+	most := min(max(minSilent, lateTimes*s.kinds[kindOf(bytes)].get()), maxSilent)
+	if silent >= most {
 		fresh = !s.suspect
 		if fresh {
-			s.suspect, s.silent = true, sentAt
+			s.suspect, s.silent = true, since
 			p.suspects.Add(1)
 		}
 		return true, fresh, 0
 	}
-	return p.affords(s), false, max(newLate-silent, watchTick)
+	return p.affords(s), false, max(most-silent, watchTick)
 }
 
 // retry asks whether other shards may be asked in place of one whose server won't
@@ -333,7 +362,8 @@ func (p *pace) limping(id layout.ServerID, now time.Time) (took, others time.Dur
 		took = now.Sub(s.silent)
 		return took, p.slowness(0).p99, took >= minSilence
 	}
-	return s.slowest, p.slowness(s.slowKind).p99, true
+	others = p.slowness(s.slowKind).p99
+	return s.slowest, others, s.slowest > slowTimes*others
 }
 
 // down gives the shards of a segment that a read had better go around, none when

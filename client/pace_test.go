@@ -38,7 +38,7 @@ func hedges(p *pace, requests, each int, answers bool) (extra, granted int) {
 		sentAt := now
 		p.sent(1, 4096, false)
 		now = now.Add(minLate)
-		if ok, _, _ := p.hedge(1, sentAt, now); ok {
+		if ok, _, _ := p.hedge(1, 4096, sentAt, now); ok {
 			for range each {
 				p.sent(2, 4096, true)
 			}
@@ -57,7 +57,7 @@ func TestTheRequestsOfHedgesAreCountedAgainstTheBudget(t *testing.T) {
 	const requests = 2000
 	for _, each := range []int{1, 4, 16} {
 		extra, _ := hedges(newPace(), requests, each, true)
-		if want := requests / hedgePart; extra < want-each || extra > want+each {
+		if want := requests/hedgePart + maxExtra; extra < want-each || extra > want+each {
 			t.Errorf("hedges of %d requests each took %d for %d, want %d", each, extra, requests, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestTheRequestsOfHedgesAreCountedAgainstTheBudget(t *testing.T) {
 // answered nothing since the latest was sent, which says nothing.
 func TestALateAnswerIsNoSilence(t *testing.T) {
 	p := newPace()
-	if _, granted := hedges(p, 500, 4, true); granted > 500/hedgePart/4+1 || p.suspect(1) {
+	if _, granted := hedges(p, 500, 4, true); granted > (500/hedgePart+maxExtra)/4+1 || p.suspect(1) {
 		t.Errorf("%d hedges, suspect %v", granted, p.suspect(1))
 	}
 	busy := pacedServers(time.Now())
@@ -81,32 +81,46 @@ func TestALateAnswerIsNoSilence(t *testing.T) {
 
 func TestASilentServerNeedsNoBudget(t *testing.T) {
 	p, now := newPace(), time.Now()
+	p.spend(maxExtra)
 	p.got(1, 4096, time.Millisecond, 0, now)
-	granted, fresh, again := p.hedge(1, now, now.Add(minLate))
-	if granted || again != newLate-minLate {
-		t.Errorf("granted %v with nothing sent; to be asked again after %v", granted, again)
+	granted, fresh, again := p.hedge(1, 4096, now, now.Add(minLate))
+	if granted || again != minSilent-minLate {
+		t.Errorf("granted %v with the budget spent; to be asked again after %v", granted, again)
 	}
-	if granted, fresh, _ = p.hedge(1, now, now.Add(newLate)); !granted || !fresh || !p.suspect(1) {
-		t.Errorf("after %v without an answer: granted %v, to be probed %v", newLate, granted, fresh)
+	if granted, fresh, _ = p.hedge(1, 4096, now, now.Add(minSilent)); !granted || !fresh || !p.suspect(1) {
+		t.Errorf("after %v without an answer: granted %v, to be probed %v", minSilent, granted, fresh)
 	}
-	if granted, fresh, _ = p.hedge(1, now, now.Add(newLate)); !granted || fresh {
+	if granted, fresh, _ = p.hedge(1, 4096, now, now.Add(minSilent)); !granted || fresh {
 		t.Errorf("once more: granted %v, to be probed again %v", granted, fresh)
+	}
+}
+
+func TestSilenceIsMeasuredByWhatAServerUsuallyTakes(t *testing.T) {
+	p, now := newPace(), time.Now()
+	for range 100 {
+		p.got(1, 1<<20, 200*time.Millisecond, 0, now)
+	}
+	if _, fresh, _ := p.hedge(1, 1<<20, now, now.Add(2*minSilent)); fresh {
+		t.Error("silent after as long as it usually takes")
+	}
+	if _, fresh, _ := p.hedge(1, 1<<20, now, now.Add(maxSilent)); !fresh {
+		t.Errorf("not silent after %v", maxSilent)
 	}
 }
 
 func TestRequestsThatOthersOutranMakeASilenceToo(t *testing.T) {
 	p, now := newPace(), time.Now()
-	for i := range int(newLate/minLate) - 1 {
-		if _, fresh, _ := p.hedge(1, now, now.Add(minLate)); fresh {
+	for i := range int(minSilent/minLate) - 1 {
+		if _, fresh, _ := p.hedge(1, 4096, now, now.Add(minLate)); fresh {
 			t.Fatalf("silent after %d requests of %v", i+1, minLate)
 		}
-		p.outrun(1, 4096, minLate)
+		p.outrun(1, 4096, minLate, now.Add(minLate))
 	}
-	if _, fresh, _ := p.hedge(1, now, now.Add(minLate)); !fresh {
+	if _, fresh, _ := p.hedge(1, 4096, now, now.Add(minLate)); !fresh {
 		t.Error("requests waited in vain again and again, and the server is not suspect")
 	}
 	p.heard(1, now.Add(minLate))
-	if _, _, again := p.hedge(1, now, now.Add(2*minLate)); again != newLate-minLate {
+	if _, _, again := p.hedge(1, 4096, now, now.Add(2*minLate)); again != minSilent-minLate {
 		t.Errorf("after an answer to be asked again after %v", again)
 	}
 }
@@ -117,14 +131,14 @@ func TestReadsGoAroundSilentServersAsFarAsParityAllows(t *testing.T) {
 	if p.down(s) != 0 {
 		t.Error("a shard is down, and nobody was late")
 	}
-	p.hedge(2, now, now.Add(newLate))
+	p.hedge(2, 4096, now, now.Add(minSilent))
 	if got := p.down(s); got != 0b010 {
 		t.Errorf("down %b, want the second shard", got)
 	}
 	if got := p.inOrder(s, 0b111); len(got) != 3 || got[2] != 1 {
 		t.Errorf("order %v", got)
 	}
-	p.hedge(3, now, now.Add(newLate))
+	p.hedge(3, 4096, now, now.Add(minSilent))
 	if got := p.down(s); got != 0 {
 		t.Errorf("down %b: more than the parity makes up for", got)
 	}
@@ -155,10 +169,11 @@ func TestAServerThatLimpsIsReadAroundUntilItIsSound(t *testing.T) {
 		if p.suspect(1) {
 			t.Fatalf("suspect after %d slow answers", i)
 		}
+		now = now.Add(slow)
 		last := i == limpStreak-1
 		if i%2 == 0 {
 			p.got(1, 4096, slow, 0, now)
-		} else if fresh := p.outrun(1, 4096, slow); fresh != last {
+		} else if fresh := p.outrun(1, 4096, minLate, now); fresh != last {
 			t.Errorf("after %d slow answers: to be probed: %v", i+1, fresh)
 		}
 	}
@@ -172,6 +187,52 @@ func TestAServerThatLimpsIsReadAroundUntilItIsSound(t *testing.T) {
 	}
 	if !p.probed(1, time.Millisecond, now) || p.suspect(1) || p.suspects.Load() != 0 {
 		t.Error("not sound after quick answers")
+	}
+}
+
+// A stall makes many answers late at once, and a server's queue makes them late for as
+// long as it is full: neither is limping.
+func TestAStallAndAQueueAreNoLimping(t *testing.T) {
+	now := time.Now()
+	p := pacedServers(now)
+	for range 4 * limpStreak {
+		p.got(1, 4096, 50*time.Millisecond, 0, now)
+	}
+	p.got(1, 4096, time.Millisecond, 0, now.Add(limpTime))
+	for range 4 * limpStreak {
+		now = now.Add(limpTime)
+		p.got(1, 4096, 50*time.Millisecond, 50*time.Millisecond, now)
+	}
+	if p.suspect(1) {
+		t.Error("suspect")
+	}
+}
+
+// Large reads alone, of which the others' take 10 ms: a server that takes 50 more is
+// seen by these, and its probes, which are small, are compared with them too.
+func TestAServerThatLimpsIsSeenByLargeReadsAlone(t *testing.T) {
+	now := time.Now()
+	p := newPace()
+	for id := layout.ServerID(1); id <= 6; id++ {
+		for range 100 {
+			p.sent(id, 1<<20, false)
+			p.got(id, 1<<20, 10*time.Millisecond, 0, now)
+		}
+	}
+	for range 2 * limpStreak {
+		now = now.Add(60 * time.Millisecond)
+		p.got(1, 1<<20, 60*time.Millisecond, 0, now)
+	}
+	if !p.suspect(1) {
+		t.Fatal("not suspect")
+	}
+	if _, _, tell := p.limping(1, now); tell {
+		t.Error("others are told of what is not that slow")
+	}
+	for range 2 * soundStreak {
+		if p.probed(1, 50*time.Millisecond, now) {
+			t.Fatal("sound with slow answers to probes")
+		}
 	}
 }
 
@@ -199,13 +260,13 @@ func TestSlownessIsMeasuredByTheOthers(t *testing.T) {
 func TestNobodyHedgesWhileTheServersAreBusy(t *testing.T) {
 	now := time.Now()
 	p := pacedServers(now)
-	if ok, _, _ := p.hedge(1, now, now.Add(minLate)); !ok {
+	if ok, _, _ := p.hedge(1, 4096, now, now.Add(minLate)); !ok {
 		t.Error("no hedge while all is quiet")
 	}
 	for range 100 {
 		p.got(2, 4096, 100*time.Microsecond, 20*time.Millisecond, now)
 	}
-	if ok, _, _ := p.hedge(1, now, now.Add(minLate)); ok {
+	if ok, _, _ := p.hedge(1, 4096, now, now.Add(minLate)); ok {
 		t.Error("a hedge, and requests wait in the other servers")
 	}
 }

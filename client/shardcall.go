@@ -182,7 +182,10 @@ func (f *fetcher) cancel(id int) {
 	} else if c.giveUp != nil {
 		c.giveUp()
 	}
-	if c.late && f.v.cell.shards.pace.outrun(c.to.server, c.req.Bytes(), time.Since(c.sentAt)) {
+	if !c.late {
+		return
+	}
+	if now := time.Now(); f.v.cell.shards.pace.outrun(c.to.server, c.req.Bytes(), now.Sub(c.sentAt), now) {
 		f.probe(c)
 	}
 }

@@ -41,8 +41,8 @@ type grant struct {
 const maxGrants = 1024
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{srv: s, nc: nc, sock: newSocket(nc), current: s.getRequest(), slots: make(chan struct{}, s.limits.ConnRequests)}
-	c.in = input{nc: nc, sock: c.sock, pool: &s.pool, idle: s.limits.Idle, received: time.Now()}
+	c := &conn{srv: s, nc: nc, sock: newSocket(nc, &s.Counters.Calls), current: s.getRequest(), slots: make(chan struct{}, s.limits.ConnRequests)}
+	c.in = input{nc: nc, sock: c.sock, pool: &s.pool, copied: &s.Counters.CopiedBytes, idle: s.limits.Idle, received: time.Now()}
 	c.out = batch{pool: &s.pool, memory: s.memory}
 	return c
 }

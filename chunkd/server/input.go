@@ -37,6 +37,7 @@ type input struct {
 	nc       net.Conn
 	sock     *socket // over nc
 	pool     *buffers
+	copied   *atomic.Uint64 // bytes, of payloads, for all connections
 	idle     time.Duration
 	stopping atomic.Bool
 
@@ -161,6 +162,7 @@ func (in *input) stop() {
 // grown is told of what p holds so far, each time that it is more.
 func (in *input) readFull(p []byte, grown func(p []byte)) error {
 	n := copy(p, in.buffered())
+	in.copied.Add(uint64(n))
 	in.consume(n)
 	grown(p[:n])
 	for n < len(p) {

@@ -59,6 +59,8 @@ type Counters struct {
 	Connections atomic.Int64  // open now
 	Refused     atomic.Uint64 // connections over the limit
 	BadFrames   atomic.Uint64 // connections that a malformed frame ended
+	Calls       atomic.Uint64 // system calls on connections, those too that found nothing to move
+	CopiedBytes atomic.Uint64 // of payloads that came with a header: they are copied to their own memory
 }
 
 // Server is the data plane of a chunk server.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -21,8 +22,9 @@ const maxPieces = 1024
 //
 // One goroutine reads and one writes at a time.
 type socket struct {
-	nc  net.Conn
-	raw syscall.RawConn // nil: not a socket
+	nc    net.Conn
+	raw   syscall.RawConn // nil: not a socket
+	calls *atomic.Uint64  // system calls of all sockets, counted
 
 	// The call under way, each way.
 	in, out  []byte
@@ -46,8 +48,8 @@ type vector [maxPieces]unix.Iovec
 
 var vectors = sync.Pool{New: func() any { return new(vector) }}
 
-func newSocket(nc net.Conn) *socket {
-	s := &socket{nc: nc}
+func newSocket(nc net.Conn, calls *atomic.Uint64) *socket {
+	s := &socket{nc: nc, calls: calls}
 	if c, ok := nc.(syscall.Conn); ok {
 		s.raw, _ = c.SyscallConn()
 	}
@@ -76,6 +78,7 @@ func (s *socket) Read(p []byte) (int, error) {
 
 // tryRead is false when there is nothing to read yet.
 func (s *socket) tryRead(fd uintptr) bool {
+	s.calls.Add(1)
 	n, errno := transfer(unix.SYS_READ, fd, unsafe.Pointer(unsafe.SliceData(s.in)), len(s.in))
 	s.read = moved{n, asError(errno)}
 	if n > 0 {
@@ -103,6 +106,7 @@ func (s *socket) Write(p []byte) error {
 func (s *socket) tryWrite(fd uintptr) bool {
 	sends(fd)
 	for len(s.out) > 0 {
+		s.calls.Add(1)
 		n, errno := transfer(unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(s.out)), len(s.out))
 		if errno != 0 {
 			s.written.err = asError(errno)
@@ -141,6 +145,7 @@ func (s *socket) tryWritev(fd uintptr) bool {
 				count++
 			}
 		}
+		s.calls.Add(1)
 		n, errno := transfer(unix.SYS_WRITEV, fd, unsafe.Pointer(s.vector), count)
 		clear(s.vector[:count]) // it keeps nobody's memory alive
 		if errno != 0 {

@@ -7,6 +7,7 @@ import (
 	"math/rand"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func socketPair(t *testing.T, pipe bool) (s *socket, peer net.Conn) {
 		}
 	}
 	t.Cleanup(func() { near.Close(); far.Close() })
-	return newSocket(near), far
+	return newSocket(near, new(atomic.Uint64)), far
 }
 
 func eachPair(t *testing.T, test func(t *testing.T, s *socket, peer net.Conn)) {

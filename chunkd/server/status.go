@@ -28,7 +28,11 @@ func (s *Server) telemetry(reply *pb.ChunkStatusReply) {
 	}
 	net := telemetry.ReadNetwork()
 	reply.NetIn, reply.NetOut, reply.LinkBytesPerS = net.In, net.Out, net.Link
-	reply.GcPauseNs = telemetry.GCPauses()
+	reply.GcPauseNs, reply.Allocations = telemetry.GCPauses(), telemetry.Allocations()
+	reply.DataCalls, reply.CopiedBytes = s.Counters.Calls.Load(), s.Counters.CopiedBytes.Load()
+	for _, d := range s.devices.all {
+		reply.CopiedBytes += d.Store.Counters().CopiedBytes
+	}
 	for i := range mclock.Buckets {
 		reply.BucketNs = append(reply.BucketNs, uint64(mclock.BucketEnd(i)))
 	}

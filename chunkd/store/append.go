@@ -96,6 +96,7 @@ func (s *Store) appendSmall(sh *shard, a *Append, h *stripe.Header, n int64) err
 	at += copy(r.bytes[at:], a.Payload)
 	clear(r.bytes[at:])
 	s.dev.copies.Add(1)
+	s.dev.copied.Add(uint64(len(a.Payload)))
 	r.ref = a.Ref
 	r.head = format.LogHead{Key: a.Ref.ShardKey, Generation: a.Ref.Generation, Seq: h.Seq, Offset: h.Offset,
 		Header: uint32(len(a.Header)), Payload: h.Shape.Unit, HeaderCRC: headerCRC(a.Header), Incarnation: s.Incarnation()}

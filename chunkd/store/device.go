@@ -31,8 +31,8 @@ type device struct {
 	once    sync.Once
 	relieve func() bool // gives up the reserve; true when the call may be tried again
 
-	written             [traffics]atomic.Uint64
-	read, syncs, copies atomic.Uint64
+	written                     [traffics]atomic.Uint64
+	read, syncs, copies, copied atomic.Uint64
 }
 
 func newDevice() *device {

@@ -219,6 +219,7 @@ func (l *appendLog) laidOut(records []*record, length int64) []byte {
 		at += copy(l.buf[at:], r.bytes)
 	}
 	clear(l.buf[at:length])
+	l.dev.copied.Add(uint64(at))
 	return l.buf[:length]
 }
 

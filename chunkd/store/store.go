@@ -85,7 +85,7 @@ func (s *Store) Counters() Counters {
 	d := s.dev
 	return Counters{
 		DataBytes: d.written[dataTraffic].Load(), LogBytes: d.written[logTraffic].Load(),
-		IndexBytes: d.written[indexTraffic].Load(), ReadBytes: d.read.Load(), Fsyncs: d.syncs.Load(), Copies: d.copies.Load(),
+		IndexBytes: d.written[indexTraffic].Load(), ReadBytes: d.read.Load(), Fsyncs: d.syncs.Load(), Copies: d.copies.Load(), CopiedBytes: d.copied.Load(),
 	}
 }
 

@@ -111,5 +111,6 @@ type Counters struct {
 	DataBytes, LogBytes, IndexBytes uint64 // written
 	ReadBytes                       uint64
 	Fsyncs                          uint64
-	Copies                          uint64 // payloads copied in memory
+	Copies                          uint64 // payloads copied in memory, once into a record each
+	CopiedBytes                     uint64 // of these, and of records copied into batches of the log
 }

@@ -133,6 +133,10 @@ func checkCounters(t *testing.T, c bench.Outcome) {
 	switch {
 	case c.SystemCalls <= 0 || c.SystemCalls > float64(6*perOp):
 		wrong("system calls per operation", c.SystemCalls)
+	case c.ChunkdCalls <= 0:
+		wrong("chunk servers' system calls per operation", c.ChunkdCalls)
+	case name == "seqwrite-4m" && c.ChunkdCopied > 1.5: // each byte of data and parity at most once
+		wrong("bytes that chunk servers copied per byte written", c.ChunkdCopied)
 	case strings.Contains(name, "write") && (c.Copied < 0.99 || c.Copied > 1.01): // into the volume's own memory, once
 		wrong("bytes copied per byte written", c.Copied)
 	case well && (name == "seqread-4m" || name == "randread-128k" || name == "shuffle") && c.Copied > 0.25: // what came with a header

@@ -105,7 +105,10 @@ type Figures struct {
 	ChunkdMemory   float64 `json:"chunkd_rss_mib"` // the largest
 	Allocations    float64 `json:"client_allocs_per_op"`
 	SystemCalls    float64 `json:"client_syscalls_per_op"` // of its data connections
-	SlowestToMean  float64 `json:"slowest_to_mean"`        // of the clients' rates; 1 for one client
+	ChunkdAllocs   float64 `json:"chunkd_allocs_per_op"`   // of all chunk servers, as are the next two
+	ChunkdCalls    float64 `json:"chunkd_syscalls_per_op"` // on data connections
+	ChunkdCopied   float64 `json:"chunkd_copied_bytes_per_byte"`
+	SlowestToMean  float64 `json:"slowest_to_mean"` // of the clients' rates; 1 for one client
 	OtherCoresBusy float64 `json:"other_cores_busy"`
 	Verified       float64 `json:"verified_blocks"`
 }
@@ -114,7 +117,7 @@ type Figures struct {
 func (f *Figures) fields() []*float64 {
 	return []*float64{&f.Bytes, &f.Ops, &f.Seconds, &f.MiBPerS, &f.IOPS, &f.P50, &f.P90, &f.P99, &f.P999, &f.Worst,
 		&f.RatioToCeiling, &f.RatioToDisk, &f.CPUPerGiB, &f.CPUPerOp, &f.Copied, &f.Device, &f.PeakMemory, &f.DegradedReads, &f.HedgedReads, &f.ExtraRequests, &f.ExtraBytes, &f.RatioToOne,
-		&f.ClientCPU, &f.ChunkdCPU, &f.MetaCPU, &f.ClientMemory, &f.ChunkdMemory, &f.Allocations, &f.SystemCalls,
+		&f.ClientCPU, &f.ChunkdCPU, &f.MetaCPU, &f.ClientMemory, &f.ChunkdMemory, &f.Allocations, &f.SystemCalls, &f.ChunkdAllocs, &f.ChunkdCalls, &f.ChunkdCopied,
 		&f.SlowestToMean, &f.OtherCoresBusy, &f.Verified}
 }
 

@@ -318,7 +318,7 @@ func (b *bench) once(ctx context.Context, c Case, name string) (s *sample, err e
 func (b *bench) metered(ctx context.Context, c Case, t team) (*sample, error) {
 	meter := b.target.with(t.pids())
 	meter.resetPeaks()
-	written, read := b.target.devices(ctx)
+	begun := b.target.served(ctx)
 	before, err := meter.read()
 	if err != nil {
 		return nil, err
@@ -346,10 +346,12 @@ func (b *bench) metered(ctx context.Context, c Case, t team) (*sample, error) {
 	for _, r := range checks {
 		s.Verified += float64(r.Blocks)
 	}
-	writtenAfter, readAfter := b.target.devices(ctx)
-	if s.Device = ratio(float64(readAfter-read), s.Bytes); c.Write {
-		s.Device = ratio(float64(writtenAfter-written), s.Bytes)
+	ended := b.target.served(ctx)
+	if s.Device = ratio(float64(ended.read-begun.read), s.Bytes); c.Write {
+		s.Device = ratio(float64(ended.written-begun.written), s.Bytes)
 	}
+	s.ChunkdAllocs, s.ChunkdCalls = ratio(float64(ended.allocations-begun.allocations), s.Ops), ratio(float64(ended.calls-begun.calls), s.Ops)
+	s.ChunkdCopied = ratio(float64(ended.copied-begun.copied), s.Bytes)
 	return s, err
 }
 

@@ -174,9 +174,13 @@ func (t *target) complete(ctx context.Context) error {
 	return t.look(ctx)
 }
 
-// devices adds up what the devices have written and read so far, in bytes; a
-// server that does not answer counts for nothing.
-func (t *target) devices(ctx context.Context) (written, read uint64) {
+// served is what all chunk servers have counted so far.
+type served struct{ written, read, allocations, calls, copied uint64 }
+
+// served adds up what the chunk servers counted, in bytes at their devices and in
+// memory, allocations and system calls; a server that does not answer counts for
+// nothing.
+func (t *target) served(ctx context.Context) (sum served) {
 	for _, s := range t.servers {
 		if s.State != "up" {
 			continue
@@ -192,10 +196,17 @@ func (t *target) devices(ctx context.Context) (written, read uint64) {
 			continue
 		}
 		for _, d := range reply.Devices {
-			written, read = written+d.BytesWritten, read+d.BytesRead
+			sum.written, sum.read = sum.written+d.BytesWritten, sum.read+d.BytesRead
 		}
+		sum.allocations, sum.calls, sum.copied = sum.allocations+reply.Allocations, sum.calls+reply.DataCalls, sum.copied+reply.CopiedBytes
 	}
-	return written, read
+	return sum
+}
+
+// devices gives what the devices have written and read so far, in bytes.
+func (t *target) devices(ctx context.Context) (written, read uint64) {
+	s := t.served(ctx)
+	return s.written, s.read
 }
 
 // close ends what was started and removes its data.

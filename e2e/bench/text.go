@@ -17,7 +17,7 @@ func (r *Result) Text(w io.Writer) {
 			fmt.Sprintf("%.2f", c.CPUPerGiB), fmt.Sprintf("%.0f", c.CPUPerOp), fmt.Sprintf("%.2f", c.OtherCoresBusy)})
 		if !strings.HasPrefix(c.Name, ceilingPrefix) {
 			costs = append(costs, []string{c.Name, fmt.Sprintf("%.0f", c.ClientCPU), fmt.Sprintf("%.0f", c.ChunkdCPU), fmt.Sprintf("%.0f", c.MetaCPU),
-				fmt.Sprintf("%.1f", c.Allocations), fmt.Sprintf("%.1f", c.SystemCalls), fmt.Sprintf("%.2f", c.Copied), fmt.Sprintf("%.2f", c.Device),
+				fmt.Sprintf("%.1f", c.Allocations), fmt.Sprintf("%.1f", c.SystemCalls), fmt.Sprintf("%.2f", c.Copied), fmt.Sprintf("%.1f", c.ChunkdAllocs), fmt.Sprintf("%.1f", c.ChunkdCalls), fmt.Sprintf("%.2f", c.ChunkdCopied), fmt.Sprintf("%.2f", c.Device),
 				fmt.Sprintf("%.0f", c.DegradedReads), fmt.Sprintf("%.0f", c.HedgedReads), fmt.Sprintf("%.3f", c.ExtraRequests), fmt.Sprintf("%.3f", c.ExtraBytes), fmt.Sprintf("%.0f", c.ClientMemory),
 				fmt.Sprintf("%.0f", c.ChunkdMemory), fmt.Sprintf("%.0f", c.PeakMemory), fmt.Sprintf("%.2f", c.SlowestToMean)})
 		}
@@ -27,7 +27,7 @@ func (r *Result) Text(w io.Writer) {
 	}
 	if len(costs) > 0 {
 		fmt.Fprintln(w)
-		columns(w, "CASE,CLIENT us/op,CHUNKD us/op,META us/op,ALLOCS/op,SYSCALLS/op,COPIED B/B,DEVICE B/B,DEGRADED,HEDGED,EXTRA REQ/REQ,EXTRA B/B,CLIENT MiB,CHUNKD MiB,ALL MiB,SLOWEST/MEAN", costs)
+		columns(w, "CASE,CLIENT us/op,CHUNKD us/op,META us/op,ALLOCS/op,SYSCALLS/op,COPIED B/B,CHUNKD ALLOCS/op,CHUNKD SYSCALLS/op,CHUNKD COPIED B/B,DEVICE B/B,DEGRADED,HEDGED,EXTRA REQ/REQ,EXTRA B/B,CLIENT MiB,CHUNKD MiB,ALL MiB,SLOWEST/MEAN", costs)
 	}
 	r.gapsText(w)
 	for _, c := range r.Cases {

@@ -71,6 +71,16 @@ func GCPauses() uint64 {
 	return uint64(sum * 1e9)
 }
 
+// Allocations is how many objects this process has allocated on its heap since its start.
+func Allocations() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}
+
 // network is a collector of ReadNetwork.
 type network struct{}
 

@@ -1230,6 +1230,11 @@ type ChunkStatusReply struct {
 	LinkBytesPerS uint64                 `protobuf:"varint,8,opt,name=link_bytes_per_s,json=linkBytesPerS,proto3" json:"link_bytes_per_s,omitempty"` // of the fastest interface; 0: unknown
 	GcPauseNs     uint64                 `protobuf:"varint,9,opt,name=gc_pause_ns,json=gcPauseNs,proto3" json:"gc_pause_ns,omitempty"`               // since the process's start
 	BucketNs      []uint64               `protobuf:"varint,10,rep,packed,name=bucket_ns,json=bucketNs,proto3" json:"bucket_ns,omitempty"`            // where each bucket of the histograms ends; the last has no end
+	// Since the process's start: objects allocated, system calls on data connections, and
+	// bytes of payloads that were copied in memory on their way to a device.
+	Allocations   uint64 `protobuf:"varint,11,opt,name=allocations,proto3" json:"allocations,omitempty"`
+	DataCalls     uint64 `protobuf:"varint,12,opt,name=data_calls,json=dataCalls,proto3" json:"data_calls,omitempty"`
+	CopiedBytes   uint64 `protobuf:"varint,13,opt,name=copied_bytes,json=copiedBytes,proto3" json:"copied_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1332,6 +1337,27 @@ func (x *ChunkStatusReply) GetBucketNs() []uint64 {
 		return x.BucketNs
 	}
 	return nil
+}
+
+func (x *ChunkStatusReply) GetAllocations() uint64 {
+	if x != nil {
+		return x.Allocations
+	}
+	return 0
+}
+
+func (x *ChunkStatusReply) GetDataCalls() uint64 {
+	if x != nil {
+		return x.DataCalls
+	}
+	return 0
+}
+
+func (x *ChunkStatusReply) GetCopiedBytes() uint64 {
+	if x != nil {
+		return x.CopiedBytes
+	}
+	return 0
 }
 
 // ClassStatus is what a tenant's work in a class got of a device since the start.
@@ -2763,7 +2789,7 @@ const file_chunk_proto_rawDesc = "" +
 	"\x03cut\x18\x01 \x01(\x04R\x03cut\x12\x16\n" +
 	"\x06sealed\x18\x02 \x01(\rR\x06sealed\x12\x1c\n" +
 	"\tundecided\x18\x03 \x01(\tR\tundecided\"\x14\n" +
-	"\x12ChunkStatusRequest\"\x82\x03\n" +
+	"\x12ChunkStatusRequest\"\xe6\x03\n" +
 	"\x10ChunkStatusReply\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\x04R\x06server\x121\n" +
 	"\adevices\x18\x02 \x03(\v2\x17.strake.v1.DeviceStatusR\adevices\x120\n" +
@@ -2775,7 +2801,11 @@ const file_chunk_proto_rawDesc = "" +
 	"\x10link_bytes_per_s\x18\b \x01(\x04R\rlinkBytesPerS\x12\x1e\n" +
 	"\vgc_pause_ns\x18\t \x01(\x04R\tgcPauseNs\x12\x1b\n" +
 	"\tbucket_ns\x18\n" +
-	" \x03(\x04R\bbucketNs\"\xc8\x05\n" +
+	" \x03(\x04R\bbucketNs\x12 \n" +
+	"\vallocations\x18\v \x01(\x04R\vallocations\x12\x1d\n" +
+	"\n" +
+	"data_calls\x18\f \x01(\x04R\tdataCalls\x12!\n" +
+	"\fcopied_bytes\x18\r \x01(\x04R\vcopiedBytes\"\xc8\x05\n" +
 	"\vClassStatus\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\rR\x05class\x12\x16\n" +
