@@ -19,8 +19,9 @@ const (
 	// newLate is that time for a server of which little is known.
 	newLate = 100 * time.Millisecond
 	// A server that answers nothing for so long, or for lateTimes its recent p99, is
-	// silent.
+	// silent; one of which little is known, after newSilent.
 	minSilent = 100 * time.Millisecond
+	newSilent = 250 * time.Millisecond
 	maxSilent = time.Second
 	// lateTimes is how many times a server's recent p99 that is, and slowTimes how
 	// many times the others'.
@@ -99,9 +100,7 @@ type serverPace struct {
 	slowKind int           // and of which kind it was
 }
 
-func newPace() *pace {
-	return &pace{servers: map[layout.ServerID]*serverPace{}, budget: maxExtra * hedgePart}
-}
+func newPace() *pace { return &pace{servers: map[layout.ServerID]*serverPace{}} }
 
 // of finds or makes a server's record. mu is held.
 func (p *pace) of(id layout.ServerID) *serverPace {
@@ -298,7 +297,10 @@ func (p *pace) hedge(id layout.ServerID, bytes int, sentAt, now time.Time) (gran
 		since = s.answered
 	}
 	silent := now.Sub(since) + s.waited
-	most := min(max(minSilent, lateTimes*s.kinds[kindOf(bytes)].get()), maxSilent)
+	most := newSilent
+	if usual := s.kinds[kindOf(bytes)].get(); usual > 0 {
+		most = min(max(minSilent, lateTimes*usual), maxSilent)
+	}
 	if silent >= most {
 		fresh = !s.suspect
 		if fresh {

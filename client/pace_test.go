@@ -57,7 +57,7 @@ func TestTheRequestsOfHedgesAreCountedAgainstTheBudget(t *testing.T) {
 	const requests = 2000
 	for _, each := range []int{1, 4, 16} {
 		extra, _ := hedges(newPace(), requests, each, true)
-		if want := requests/hedgePart + maxExtra; extra < want-each || extra > want+each {
+		if want := requests / hedgePart; extra < want-each || extra > want+each {
 			t.Errorf("hedges of %d requests each took %d for %d, want %d", each, extra, requests, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestTheRequestsOfHedgesAreCountedAgainstTheBudget(t *testing.T) {
 // answered nothing since the latest was sent, which says nothing.
 func TestALateAnswerIsNoSilence(t *testing.T) {
 	p := newPace()
-	if _, granted := hedges(p, 500, 4, true); granted > (500/hedgePart+maxExtra)/4+1 || p.suspect(1) {
+	if _, granted := hedges(p, 500, 4, true); granted > 500/hedgePart/4+1 || p.suspect(1) {
 		t.Errorf("%d hedges, suspect %v", granted, p.suspect(1))
 	}
 	busy := pacedServers(time.Now())
@@ -81,8 +81,9 @@ func TestALateAnswerIsNoSilence(t *testing.T) {
 
 func TestASilentServerNeedsNoBudget(t *testing.T) {
 	p, now := newPace(), time.Now()
-	p.spend(maxExtra)
-	p.got(1, 4096, time.Millisecond, 0, now)
+	for range quantileFew {
+		p.got(1, 4096, time.Millisecond, 0, now)
+	}
 	granted, fresh, again := p.hedge(1, 4096, now, now.Add(minLate))
 	if granted || again != minSilent-minLate {
 		t.Errorf("granted %v with the budget spent; to be asked again after %v", granted, again)
@@ -106,10 +107,16 @@ func TestSilenceIsMeasuredByWhatAServerUsuallyTakes(t *testing.T) {
 	if _, fresh, _ := p.hedge(1, 1<<20, now, now.Add(maxSilent)); !fresh {
 		t.Errorf("not silent after %v", maxSilent)
 	}
+	if _, fresh, _ := p.hedge(2, 1<<20, now, now.Add(newSilent-1)); fresh {
+		t.Errorf("a server of which nothing is known is silent before %v", newSilent)
+	}
 }
 
 func TestRequestsThatOthersOutranMakeASilenceToo(t *testing.T) {
 	p, now := newPace(), time.Now()
+	for range quantileFew {
+		p.got(1, 4096, time.Millisecond, 0, now)
+	}
 	for i := range int(minSilent/minLate) - 1 {
 		if _, fresh, _ := p.hedge(1, 4096, now, now.Add(minLate)); fresh {
 			t.Fatalf("silent after %d requests of %v", i+1, minLate)
@@ -131,14 +138,14 @@ func TestReadsGoAroundSilentServersAsFarAsParityAllows(t *testing.T) {
 	if p.down(s) != 0 {
 		t.Error("a shard is down, and nobody was late")
 	}
-	p.hedge(2, 4096, now, now.Add(minSilent))
+	p.hedge(2, 4096, now, now.Add(newSilent))
 	if got := p.down(s); got != 0b010 {
 		t.Errorf("down %b, want the second shard", got)
 	}
 	if got := p.inOrder(s, 0b111); len(got) != 3 || got[2] != 1 {
 		t.Errorf("order %v", got)
 	}
-	p.hedge(3, 4096, now, now.Add(minSilent))
+	p.hedge(3, 4096, now, now.Add(newSilent))
 	if got := p.down(s); got != 0 {
 		t.Errorf("down %b: more than the parity makes up for", got)
 	}
