@@ -22,6 +22,7 @@ type figures struct {
 	byDevice  map[string]*prometheus.Desc
 	byVolume  *prometheus.Desc
 	volBytes  *prometheus.Desc
+	volTimes  *prometheus.Desc
 	objective *prometheus.Desc
 }
 
@@ -50,6 +51,7 @@ func newFigures(plane *server.Server, name func(layout.Class) string) *figures {
 	device("waiting", "waiting", "Pieces of work that wait for the device.")
 	f.byVolume = prometheus.NewDesc("strake_volume_operations_total", "Requests that succeeded, by volume.", []string{"volume", "op"}, nil)
 	f.volBytes = prometheus.NewDesc("strake_volume_bytes_total", "Bytes of requests that succeeded, by volume.", []string{"volume", "op"}, nil)
+	f.volTimes = prometheus.NewDesc("strake_volume_request_seconds", "Time of reads, writes and flushes that succeeded, from receipt to reply, by volume.", []string{"volume"}, nil)
 	f.objective = prometheus.NewDesc("strake_slo_requests_total", "Requests that a class's objective is for, by whether they met it.", []string{"class", "met"}, nil)
 	return f
 }
@@ -63,6 +65,7 @@ func (f *figures) Describe(ch chan<- *prometheus.Desc) {
 	}
 	ch <- f.byVolume
 	ch <- f.volBytes
+	ch <- f.volTimes
 	ch <- f.objective
 }
 
@@ -83,6 +86,8 @@ func (f *figures) Collect(ch chan<- prometheus.Metric) {
 		ch <- counter(f.byVolume, c.Writes.Load(), volume, "write")
 		ch <- counter(f.volBytes, c.ReadBytes.Load(), volume, "read")
 		ch <- counter(f.volBytes, c.WroteBytes.Load(), volume, "write")
+		times := c.Times()
+		ch <- telemetry.Histogram(f.volTimes, times.Counts[:], times.Sum, mclock.BucketEnd, volume)
 	})
 	for _, o := range f.plane.SLOs(time.Now()) {
 		ch <- counter(f.objective, o.All.Judged-o.All.Late, f.name(o.Class), "yes")

@@ -1,6 +1,7 @@
 package chunkd
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,25 +15,30 @@ import (
 
 // classes keeps the devices' schedulers at what the metadata leader says of classes
 // and of each device's part of cell-wide figures, and tells the leader what each
-// device is asked for. All but name is the heartbeats' goroutine's alone.
+// device is asked for. What a class has for itself is shared by the tenants that use it
+// on a device; what a tenant's jobs reserved is its own. All but name is the heartbeats' goroutine's alone.
 type classes struct {
 	plane   *server.Server
 	found   func(layout.DeviceID) (calibrated, bool)
 	version uint64                     // of known
 	known   map[layout.Class]qos.Class // as the leader said; empty: as built in
-	set     map[classOn]qos.Params     // what schedulers have, where it is not built in
-	before  map[classOn]done           // at the last heartbeat
+	set     map[workOn]qos.Params      // what schedulers have, where it is not built in
+	before  map[workOn]done            // at the last heartbeat
+	active  map[workOn]bool            // tenants that had work between the last two
+	own     map[workOn]bool            // tenants with shares of their own
 	peaks   map[layout.DeviceID]peak
 	names   atomic.Pointer[map[layout.Class]string] // for whoever asks
 	at      time.Time                               // of the last heartbeat
 }
 
-type classOn struct {
+// workOn is the work of a class on a device, all of it or one tenant's.
+type workOn struct {
 	device layout.DeviceID
 	class  layout.Class
+	tenant layout.TenantID // 0: all of it
 }
 
-// done is what a class's work on a device adds up to.
+// done is what work adds up to.
 type done struct{ served, waiting qos.Rate }
 
 // peak is the most that a device did in a second, and when.
@@ -42,7 +48,7 @@ type peak struct {
 }
 
 func newClasses(plane *server.Server, found func(layout.DeviceID) (calibrated, bool)) *classes {
-	c := &classes{plane: plane, found: found, known: map[layout.Class]qos.Class{}, set: map[classOn]qos.Params{}, before: map[classOn]done{}, peaks: map[layout.DeviceID]peak{}}
+	c := &classes{plane: plane, found: found, known: map[layout.Class]qos.Class{}, set: map[workOn]qos.Params{}, before: map[workOn]done{}, peaks: map[layout.DeviceID]peak{}}
 	c.renamed()
 	return c
 }
@@ -53,34 +59,43 @@ func (c *classes) report(r *pb.HeartbeatRequest, now time.Time) {
 	seconds := now.Sub(c.at).Seconds()
 	first := c.at.IsZero()
 	c.at = now
+	before := c.before
+	c.before, c.active = map[workOn]done{}, map[workOn]bool{}
 	for _, d := range c.plane.Stats() {
-		sums := map[layout.Class]done{}
-		for _, f := range d.Flows {
-			if f.Key == sched.OwnKey || f.Key == sched.TrialKey {
-				continue // no class's demand: what follows from them, and measurements
-			}
-			s := sums[f.Class]
-			s.served.Bytes += int64(f.ReadBytes + f.WroteBytes)
-			s.served.Ops += int64(f.Reads + f.Writes)
-			s.waiting.Bytes += f.QueuedBytes + f.HeldBytes
-			s.waiting.Ops += int64(f.Waiting + f.AtGate)
-			sums[f.Class] = s
-		}
+		c.sumUp(d)
 		var total qos.Rate
-		for class, s := range sums {
-			k := classOn{d.Device, class}
-			was := c.before[k]
-			c.before[k] = s
-			if first || seconds <= 0 {
+		for k, s := range c.before {
+			if k.device != d.Device || first || seconds <= 0 {
 				continue
 			}
+			was := before[k]
 			served := qos.Rate{Bytes: perSecond(s.served.Bytes-was.served.Bytes, seconds), Ops: perSecond(s.served.Ops-was.served.Ops, seconds)}
-			total.Bytes, total.Ops = total.Bytes+served.Bytes, total.Ops+served.Ops
-			r.Demands = append(r.Demands, &pb.ClassDemand{Device: uint64(d.Device), Class: uint32(class), Served: rateOut(served),
-				Wanted: &pb.Rate{Bytes: served.Bytes + perSecond(s.waiting.Bytes, seconds), Ops: served.Ops + perSecond(s.waiting.Ops, seconds)}})
+			wanted := served.Plus(qos.Rate{Bytes: perSecond(s.waiting.Bytes, seconds), Ops: perSecond(s.waiting.Ops, seconds)})
+			if k.tenant == 0 {
+				total = total.Plus(served)
+			} else if c.active[k] = !wanted.IsZero(); !c.own[k] {
+				continue
+			}
+			r.Demands = append(r.Demands, &pb.ClassDemand{Device: uint64(d.Device), Class: uint32(k.class), Tenant: uint32(k.tenant), Served: rateOut(served), Wanted: rateOut(wanted)})
 		}
 		if capacity := c.capacity(d, total, now); capacity != nil {
 			r.Capacities = append(r.Capacities, capacity)
+		}
+	}
+}
+
+// sumUp adds a device's work up by class, and by tenant.
+func (c *classes) sumUp(d server.DeviceStats) {
+	for _, f := range d.Flows {
+		if f.Key == sched.OwnKey || f.Key == sched.TrialKey {
+			continue // no class's demand: what follows from them, and measurements
+		}
+		for _, tenant := range slices.Compact([]layout.TenantID{0, f.Tenant}) {
+			k := workOn{d.Device, f.Class, tenant}
+			s := c.before[k]
+			s.served = s.served.Plus(qos.Rate{Bytes: int64(f.ReadBytes + f.WroteBytes), Ops: int64(f.Reads + f.Writes)})
+			s.waiting = s.waiting.Plus(qos.Rate{Bytes: f.QueuedBytes + f.HeldBytes, Ops: int64(f.Waiting + f.AtGate)})
+			c.before[k] = s
 		}
 	}
 }
@@ -129,24 +144,72 @@ func (c *classes) learn(r *pb.HeartbeatReply) error {
 		c.version = r.QosVersion
 		c.renamed()
 	}
-	want := map[classOn]qos.Params{}
+	want, own := map[workOn]qos.Params{}, map[workOn]qos.Rate{}
 	for _, d := range c.plane.Stats() {
 		for number, class := range c.known {
 			p := class.Params
 			p.Reservation, p.Limit = qos.Rate{}, qos.Rate{} // a device's part comes as its share
-			want[classOn{d.Device, number}] = p
+			want[workOn{d.Device, number, 0}] = p
 		}
 	}
 	for _, s := range r.Shares {
-		k := classOn{layout.DeviceID(s.Device), layout.Class(s.Class)}
-		p, ok := want[k]
-		if !ok {
-			p = qos.Defaults(k.class)
+		k := workOn{layout.DeviceID(s.Device), layout.Class(s.Class), layout.TenantID(s.Tenant)}
+		if k.tenant != 0 {
+			own[k] = rateIn(s.Reservation)
+			continue
 		}
+		p := paramsOf(want, k)
 		p.Reservation, p.Limit = rateIn(s.Reservation), rateIn(s.Limit)
-		want[k] = p
+		want[k] = limitAbove(p)
 	}
+	c.share(want, own)
 	return c.apply(want)
+}
+
+// share gives tenants their parts: each with work in a class an even one of what the
+// class has on the device, besides what its jobs reserved. A tenant that comes has all
+// of the class's until the next heartbeat.
+func (c *classes) share(want map[workOn]qos.Params, own map[workOn]qos.Rate) {
+	users := map[workOn]int64{}
+	for k, yes := range c.active {
+		if yes {
+			users[workOn{k.device, k.class, 0}]++
+		}
+	}
+	c.own = map[workOn]bool{}
+	for k := range own {
+		c.own[k], c.active[k] = true, true
+	}
+	for k, yes := range c.active {
+		all := workOn{k.device, k.class, 0}
+		p := paramsOf(want, all)
+		if !yes || !c.own[k] && (users[all] < 2 || p.Reservation.IsZero()) {
+			continue
+		}
+		n := max(1, users[all])
+		p.Reservation = qos.Rate{Bytes: p.Reservation.Bytes / n, Ops: p.Reservation.Ops / n}.Plus(own[k])
+		want[k] = limitAbove(p)
+	}
+}
+
+// paramsOf is what work is to have, or its class has by itself.
+func paramsOf(want map[workOn]qos.Params, k workOn) qos.Params {
+	if p, ok := want[k]; ok {
+		return p
+	}
+	return qos.Defaults(k.class)
+}
+
+// limitAbove raises a limit to what is reserved: what was admitted is kept.
+func limitAbove(p qos.Params) qos.Params {
+	raise := func(limit *int64, reserved int64) {
+		if *limit > 0 {
+			*limit = max(*limit, reserved)
+		}
+	}
+	raise(&p.Limit.Bytes, p.Reservation.Bytes)
+	raise(&p.Limit.Ops, p.Reservation.Ops)
+	return p
 }
 
 // renamed tells on which classes there are, their names and objectives.
@@ -176,22 +239,35 @@ func (c *classes) name(n layout.Class) string {
 }
 
 // apply sets what differs, and puts back what nobody says any more.
-func (c *classes) apply(want map[classOn]qos.Params) error {
+func (c *classes) apply(want map[workOn]qos.Params) error {
 	for k := range c.set {
-		if _, ok := want[k]; !ok {
-			want[k] = qos.Defaults(k.class)
-		}
-	}
-	for k, p := range want {
-		if was, ok := c.set[k]; ok && was == p || !ok && p == qos.Defaults(k.class) {
+		if _, ok := want[k]; ok {
 			continue
 		}
-		if err := c.plane.SetDeviceClass(k.device, k.class, p); err != nil {
+		if k.tenant == 0 {
+			want[k] = qos.Defaults(k.class)
+			continue
+		}
+		c.plane.ResetFlow(k.device, mclock.Key{Tenant: k.tenant, Class: k.class})
+		delete(c.set, k)
+	}
+	for k, p := range want {
+		if was, ok := c.set[k]; ok && was == p || !ok && k.tenant == 0 && p == qos.Defaults(k.class) {
+			continue
+		}
+		if err := c.give(k, p); err != nil {
 			return err
 		}
 		c.set[k] = p
 	}
 	return nil
+}
+
+func (c *classes) give(k workOn, p qos.Params) error {
+	if k.tenant == 0 {
+		return c.plane.SetDeviceClass(k.device, k.class, p)
+	}
+	return c.plane.SetFlow(k.device, mclock.Key{Tenant: k.tenant, Class: k.class}, p)
 }
 
 func rateIn(r *pb.Rate) mclock.Rate { return mclock.Rate{Bytes: r.GetBytes(), Ops: r.GetOps()} }

@@ -78,3 +78,74 @@ func TestDemandIsWhatWasServedAndWhatWaits(t *testing.T) {
 		t.Errorf("%v", r.Capacities)
 	}
 }
+
+// TestTenantsShareWhatTheirClassHas, and keep what their jobs reserved: together they
+// never have more than the device's part.
+func TestTenantsShareWhatTheirClassHas(t *testing.T) {
+	s, _ := classedServer(t)
+	c, at := newClasses(s, uncalibrated), time.Unix(100, 0)
+	work := func(tenants ...layout.TenantID) {
+		for _, tenant := range tenants {
+			if err := s.Sched(1).Do(t.Context(), sched.Tag{Class: layout.ClassTraining, Tenant: tenant, Bytes: 4096}, func() {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reserved := func() map[layout.TenantID]int64 {
+		got := map[layout.TenantID]int64{}
+		for _, f := range s.Stats()[0].Flows {
+			if f.Class == layout.ClassTraining {
+				got[f.Tenant] = f.Params.Reservation.Bytes
+			}
+		}
+		return got
+	}
+	beat := func(shares ...*pb.ClassShare) *pb.HeartbeatRequest {
+		r := &pb.HeartbeatRequest{}
+		at = at.Add(time.Second)
+		c.report(r, at)
+		if err := c.learn(&pb.HeartbeatReply{Shares: shares}); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	class := &pb.ClassShare{Device: 1, Class: 2, Reservation: &pb.Rate{Bytes: 1000}, Limit: &pb.Rate{Bytes: 1500}}
+	job := &pb.ClassShare{Device: 1, Class: 2, Tenant: 8, Reservation: &pb.Rate{Bytes: 2000}}
+	work(1)
+	beat(class)
+	work(1)
+	if beat(class); reserved()[1] != 1000 {
+		t.Errorf("one tenant alone: %v", reserved())
+	}
+	work(1, 8)
+	if beat(class); reserved()[1] != 500 || reserved()[8] != 500 {
+		t.Errorf("two tenants: %v", reserved())
+	}
+	work(1, 8)
+	if beat(class, job); reserved()[1] != 500 || reserved()[8] != 2500 {
+		t.Errorf("with a job's reservation: %v", reserved())
+	}
+	for _, f := range s.Stats()[0].Flows {
+		if f.Tenant == 8 && f.Params.Limit.Bytes != 2500 {
+			t.Errorf("a limit of %d below what was admitted", f.Params.Limit.Bytes)
+		}
+	}
+	work(1, 8)
+	told := beat(class, job)
+	ops := map[uint32]int64{}
+	for _, d := range told.Demands {
+		if d.Class == 2 {
+			ops[d.Tenant] = d.Served.Ops
+		}
+	}
+	if len(ops) != 2 || ops[0] != 2 || ops[8] != 1 {
+		t.Errorf("the leader is told of %v", ops)
+	}
+	work(1)
+	if beat(class); reserved()[1] != 1000 || reserved()[8] != 1000 {
+		t.Errorf("the job has ended, and the other tenant is alone: %v", reserved())
+	}
+	if beat(); reserved()[1] != 0 || reserved()[8] != 0 {
+		t.Errorf("nothing is reserved any more: %v", reserved())
+	}
+}

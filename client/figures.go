@@ -59,6 +59,7 @@ type ClassFigures struct {
 type VolumeFigures struct {
 	Volume                               uint64
 	Reads, Writes, ReadBytes, WroteBytes uint64
+	Times                                []uint64 // histogram from receipt to reply, flushes too; see BucketEnds
 }
 
 // SLOFigures count requests that a class's objective is for, and those that took
@@ -126,7 +127,7 @@ func (f *ServerFigures) fill(r *pb.ChunkStatusReply) {
 			Reservation: Rate{k.ReservedBytesPerS, k.ReservedOpsPerS}, Limit: Rate{k.LimitBytesPerS, k.LimitOpsPerS}})
 	}
 	for _, v := range r.Volumes {
-		f.Volumes = append(f.Volumes, VolumeFigures{v.Volume, v.Reads, v.Writes, v.ReadBytes, v.WroteBytes})
+		f.Volumes = append(f.Volumes, VolumeFigures{v.Volume, v.Reads, v.Writes, v.ReadBytes, v.WroteBytes, v.Times})
 	}
 	for _, s := range r.Slos {
 		f.SLOs = append(f.SLOs, SLOFigures{s.Class, s.Judged_5M, s.Late_5M, s.Judged_1H, s.Late_1H})

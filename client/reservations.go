@@ -8,15 +8,17 @@ import (
 	"strake/proto/pb"
 )
 
-// Reservation is bandwidth and operations of a class that are kept for a job.
+// Reservation is bandwidth and operations that are kept for a job: for its tenant's
+// work in a class.
 type Reservation struct {
 	ID     uint64        `json:"id"`
 	Job    string        `json:"job"`
 	Class  string        `json:"class"`
+	Tenant string        `json:"tenant"` // "" is the tenant default
 	Rate   Rate          `json:"rate"`
 	TTL    time.Duration `json:"ttl_ns"`
 	Left   time.Duration `json:"left_ns"` // until it ends unless it is renewed
-	Served Rate          `json:"served"`  // what its class gets now, cell-wide
+	Served Rate          `json:"served"`  // what its tenant's work in the class gets now, cell-wide
 }
 
 // Admission says whether and why a reservation fits.
@@ -72,7 +74,7 @@ func (c *Cell) Reserve(ctx context.Context, r Reservation, dry bool) (Admission,
 		return Admission{}, errs.New(errs.InvalidArgument, op, "a time of %v, want more than nothing", r.TTL)
 	}
 	request := &pb.ReserveRequest{Command: newCommand(), DryRun: dry,
-		Reservation: &pb.Reservation{Job: r.Job, Class: r.Class, Rate: rateToPB(r.Rate), TtlMs: uint64(r.TTL.Milliseconds())}}
+		Reservation: &pb.Reservation{Job: r.Job, Class: r.Class, Tenant: r.Tenant, Rate: rateToPB(r.Rate), TtlMs: uint64(r.TTL.Milliseconds())}}
 	a, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.ReserveReply, error) { return m.Reserve(ctx, request) })
 	return Admission{Reservation: reservationOf(a.GetReservation()), Fits: a.GetFits(), Capacity: rateFromPB(a.GetCapacity()),
 		Reserved: rateFromPB(a.GetReserved()), Short: rateFromPB(a.GetShort()), Expected: time.Duration(a.GetExpectedMs()) * time.Millisecond,
@@ -115,6 +117,6 @@ func (c *Cell) Reservations(ctx context.Context, job string) ([]Reservation, Cap
 }
 
 func reservationOf(p *pb.Reservation) Reservation {
-	return Reservation{ID: p.GetId(), Job: p.GetJob(), Class: p.GetClass(), Rate: rateFromPB(p.GetRate()), TTL: time.Duration(p.GetTtlMs()) * time.Millisecond,
+	return Reservation{ID: p.GetId(), Job: p.GetJob(), Class: p.GetClass(), Tenant: p.GetTenant(), Rate: rateFromPB(p.GetRate()), TTL: time.Duration(p.GetTtlMs()) * time.Millisecond,
 		Left: time.Duration(p.GetLeftMs()) * time.Millisecond, Served: rateFromPB(p.GetServed())}
 }

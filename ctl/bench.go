@@ -67,6 +67,9 @@ func benchFlags(c *cobra.Command, o *bench.Options) {
 
 // bench measures as the flags say; the global --cell names a cell that is there.
 func (a *app) bench(cmd *cobra.Command, o bench.Options) (*bench.Result, error) {
+	if err := a.untraced(); err != nil {
+		return nil, err
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, errs.As(err, errs.Unavailable, "find this program")

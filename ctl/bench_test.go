@@ -23,7 +23,7 @@ func TestBenchHelpsItself(t *testing.T) {
 func TestBenchRefusesBeforeItStarts(t *testing.T) {
 	for _, args := range [][]string{
 		{"bench", "--case", "warpread"}, {"bench", "--seconds", "0"}, {"bench", "--chunkds", "1"}, {"bench", "--clients", "0"},
-		{"bench", "--size", "1MiB"}, {"bench", "--cell", "127.0.0.1:1"}, {"bench", "report"}, {"bench", "report", "x", "--from", "/nonexistent"},
+		{"bench", "--size", "1MiB"}, {"bench", "--trace", "/nonexistent/f"}, {"bench", "interference", "--trace", "/nonexistent/f"}, {"bench", "--cell", "127.0.0.1:1"}, {"bench", "report"}, {"bench", "report", "x", "--from", "/nonexistent"},
 	} {
 		out, bad, code := run(append(args, "-o", "json")...)
 		if code == 0 || out != "" || !strings.Contains(bad, `"kind":"`) {

@@ -34,6 +34,9 @@ at a fixed rate and their latency counts from when each operation was due.
 Victims: ` + strings.Join(victims, ", ") + `. Aggressors: ` + strings.Join(aggressors, ", ") + `.`,
 		Example: "  strake bench interference --seconds 5\n  strake bench interference --pairs 'inference-*:checkpoint-writes' --repeat 5 -o json",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := a.untraced(); err != nil {
+				return err
+			}
 			if o.Binary, err = os.Executable(); err != nil {
 				return errs.As(err, errs.Unavailable, "find this program")
 			}

@@ -63,6 +63,11 @@ type volumeRate struct {
 	ReadBytes  float64 `json:"read_bytes_per_s"`
 	WroteBytes float64 `json:"write_bytes_per_s"`
 	Ops        float64 `json:"ops_per_s"`
+	P50        float64 `json:"p50_us"` // of its requests to chunk servers, from receipt to reply
+	P99        float64 `json:"p99_us"`
+	P999       float64 `json:"p999_us"`
+
+	times []uint64
 }
 
 // rates is everything between two looks.
@@ -170,6 +175,7 @@ func (r *rates) finish(classes map[uint32]*classRate, volumes map[uint64]*volume
 	}
 	for _, v := range volumes {
 		if v.Ops > 0 {
+			v.P50, v.P99, v.P999 = quantile(v.times, ends, 0.5), quantile(v.times, ends, 0.99), quantile(v.times, ends, 0.999)
 			r.Volumes = append(r.Volumes, *v)
 		}
 	}
@@ -217,6 +223,7 @@ func (l *look) volumesSince(into map[uint64]*volumeRate, now, was *client.Server
 		r.ReadBytes += per(v.ReadBytes, old.ReadBytes, seconds)
 		r.WroteBytes += per(v.WroteBytes, old.WroteBytes, seconds)
 		r.Ops += per(v.Reads+v.Writes, old.Reads+old.Writes, seconds)
+		r.times = addCounts(r.times, lessCounts(v.Times, old.Times))
 	}
 }
 
@@ -312,10 +319,10 @@ func (r *rates) text(w io.Writer) {
 	table(w, []string{"SERVER", "STATE", "READ MiB/s", "WRITE MiB/s", "OPS/s", "NETWORK MiB/s", "AT DEVICES", "WAITING", "GC PAUSES", "ROUND TRIP us", ""}, rows)
 	rows = nil
 	for _, v := range r.Volumes[:min(len(r.Volumes), shownVolumes)] {
-		rows = append(rows, []string{or(v.Name, fmt.Sprintf("volume %d", v.Volume)), mib(v.ReadBytes), mib(v.WroteBytes), us(v.Ops)})
+		rows = append(rows, []string{or(v.Name, fmt.Sprintf("volume %d", v.Volume)), mib(v.ReadBytes), mib(v.WroteBytes), us(v.Ops), us(v.P50), us(v.P99), us(v.P999)})
 	}
 	fmt.Fprintln(w)
-	table(w, []string{"VOLUME", "READ MiB/s", "WRITE MiB/s", "OPS/s"}, rows)
+	table(w, []string{"VOLUME", "READ MiB/s", "WRITE MiB/s", "OPS/s", "REQUEST p50 us", "p99", "p99.9"}, rows)
 }
 
 // shownVolumes are the busiest.

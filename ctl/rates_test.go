@@ -26,7 +26,7 @@ func twoLooks() (before, now *look) {
 				{Device: id, Class: 2, Writes: ops, WroteBytes: ops << 20, Queue: []uint64{0, ops, 0, 0}, Service: service, DeviceTime: time.Duration(ops) * 8 * time.Millisecond,
 					Throttled: time.Duration(ops) * time.Millisecond},
 			},
-			Volumes: []client.VolumeFigures{{Volume: 7, Reads: ops, ReadBytes: ops * 4096}},
+			Volumes: []client.VolumeFigures{{Volume: 7, Reads: ops, ReadBytes: ops * 4096, Times: service}},
 			SLOs:    []client.SLOFigures{{Class: 1, Judged5m: 100, Late5m: 5, Judged1h: 1000, Late1h: 9}}}
 	}
 	names, volumes := map[uint32]string{1: "inference", 2: "training"}, map[uint64]string{7: "models"}
@@ -48,7 +48,7 @@ func TestRatesAreWhatCameBetweenTwoLooks(t *testing.T) {
 	if len(r.Servers) != 4 || r.Servers[0].Ops != 200 || r.Servers[3].Error == "" {
 		t.Errorf("servers: %+v", r.Servers)
 	}
-	if len(r.Volumes) != 1 || r.Volumes[0].Name != "models" || r.Volumes[0].Ops != 300 {
+	if len(r.Volumes) != 1 || r.Volumes[0].Name != "models" || r.Volumes[0].Ops != 300 || r.Volumes[0].P50 != 1e3 || r.Volumes[0].P99 != 1e4 {
 		t.Errorf("volumes: %+v", r.Volumes)
 	}
 	// A server that started again counts from 0.

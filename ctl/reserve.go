@@ -10,6 +10,7 @@ import (
 
 	"strake/client"
 	"strake/internal/errs"
+	"strake/internal/layout"
 	"strake/internal/qos"
 )
 
@@ -23,7 +24,7 @@ func (a *app) reserveCreate() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use: "create JOB --bandwidth BYTES", Short: "keep bandwidth for a job, if the cell can", Args: exactArgs(1),
-		Long: `Keep bandwidth or operations a second of a class for a job, in the whole cell, until its
+		Long: `Keep bandwidth or operations a second for a job, that is for its tenant's work in a class, in the whole cell, until its
 time is over. It is accepted only if what the devices were measured to do, less one server,
 less what is reserved, holds it. Figures are of what devices do: a write counts with its parity.
 The same again for the same job succeeds.`,
@@ -43,6 +44,7 @@ The same again for the same job succeeds.`,
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&r.Tenant, "tenant", layout.DefaultTenant, "whose volumes it is for: reads and writes of others in the class don't use it up")
 	f.StringVar(&r.Class, "class", "training", "class of the job's reads and writes")
 	f.Var(&bandwidth, "bandwidth", "bytes a second")
 	f.Int64Var(&r.Rate.Ops, "iops", 0, "operations a second")
@@ -103,9 +105,9 @@ func (a *app) reserveList() *cobra.Command {
 func reservationTable(w io.Writer, list []client.Reservation, c client.Capacity) {
 	var rows [][]string
 	for _, r := range list {
-		rows = append(rows, []string{r.Job, r.Class, rateText(r.Rate), r.Left.Round(time.Second).String(), rateText(r.Served)})
+		rows = append(rows, []string{r.Job, r.Tenant, r.Class, rateText(r.Rate), r.Left.Round(time.Second).String(), rateText(r.Served)})
 	}
-	table(w, []string{"JOB", "CLASS", "RESERVED", "LEFT", "CLASS GETS NOW"}, rows)
+	table(w, []string{"JOB", "TENANT", "CLASS", "RESERVED", "LEFT", "GETS NOW"}, rows)
 	fmt.Fprintf(w, "\ncapacity less one server: %s\n", rateText(c.Total))
 	capacityLines(w, c.Devices, c.Unmeasured)
 }
@@ -126,8 +128,8 @@ func (a *app) reserveShow() *cobra.Command {
 }
 
 func reservationText(w io.Writer, r client.Reservation) {
-	pairs(w, [][2]string{{"job", r.Job}, {"class", r.Class}, {"reserved", rateText(r.Rate)}, {"left", fmt.Sprintf("%v of %v", r.Left.Round(time.Second), r.TTL)},
-		{"class gets now", rateText(r.Served)}})
+	pairs(w, [][2]string{{"job", r.Job}, {"tenant", r.Tenant}, {"class", r.Class}, {"reserved", rateText(r.Rate)}, {"left", fmt.Sprintf("%v of %v", r.Left.Round(time.Second), r.TTL)},
+		{"the tenant gets in the class now", rateText(r.Served)}})
 }
 
 func (a *app) reserveRenew() *cobra.Command {

@@ -8,6 +8,14 @@ import (
 	"strake/internal/errs"
 )
 
+// untraced refuses a trace of what other processes do.
+func (a *app) untraced() error {
+	if a.trace == "" {
+		return nil
+	}
+	return usagef("--trace %s: the reads and writes of a bench are its workers', and are not recorded", a.trace)
+}
+
 // openTrace begins the trace that --trace asks for, nil when it does not; done ends
 // it.
 func (a *app) openTrace() (t *client.Trace, done func() error, err error) {

@@ -144,3 +144,23 @@ func TestWhatCantBeMeantOfClassesIsRefused(t *testing.T) {
 }
 
 func ask[R any](_ R, err error) error { return err }
+
+// TestAReservationIsForATenant: named or not, the default tenant is one; another
+// tenant's is another reservation, and a name that can't be is refused.
+func TestAReservationIsForATenant(t *testing.T) {
+	c := measuredCell(t)
+	of := func(tenant string) *pb.Reservation {
+		r := job("a", 1200, 0, 60_000)
+		r.Tenant = tenant
+		return r
+	}
+	if again := must(c, pb.MetaClient.Reserve, &pb.ReserveRequest{Command: 31, Reservation: of("default")}); again.Reservation.Tenant != "default" {
+		t.Errorf("a repeat that names the tenant: %v", again)
+	}
+	if _, err := call(c, pb.MetaClient.Reserve, &pb.ReserveRequest{Command: 32, Reservation: of("team")}); !errors.Is(err, errs.Conflict) || !strings.Contains(err.Error(), "of tenant default") {
+		t.Errorf("the same job for another tenant: %v", err)
+	}
+	if _, err := call(c, pb.MetaClient.Reserve, &pb.ReserveRequest{Command: 33, Reservation: of("Not/One")}); !errors.Is(err, errs.InvalidArgument) {
+		t.Errorf("an impossible tenant: %v", err)
+	}
+}

@@ -57,15 +57,26 @@ func (s *Server) SetDeviceClass(id layout.DeviceID, class layout.Class, p mclock
 	return nil
 }
 
-// SetFlow gives one tenant's work in a class parameters of its own on every
-// device, such as its part of a reservation. Errors: InvalidArgument, Overloaded.
-func (s *Server) SetFlow(k mclock.Key, p mclock.Params) error {
-	return s.eachClasses(func(c classed) error { return c.SetFlow(k, p) })
+// SetFlow gives one tenant's work in a class parameters of its own on a device, such
+// as its part of a reservation. Errors: InvalidArgument, Overloaded, NotHere.
+func (s *Server) SetFlow(id layout.DeviceID, k mclock.Key, p mclock.Params) error {
+	d := s.devices.byID(id)
+	if d == nil {
+		return errs.New(errs.NotHere, "set class", "device %d is not on this server", id)
+	}
+	if c, ok := d.Sched.(classed); ok {
+		return errs.Wrap(c.SetFlow(k, p), "device %d", id)
+	}
+	return nil
 }
 
 // ResetFlow gives it its class's again.
-func (s *Server) ResetFlow(k mclock.Key) {
-	s.eachClasses(func(c classed) error { c.ResetFlow(k); return nil })
+func (s *Server) ResetFlow(id layout.DeviceID, k mclock.Key) {
+	if d := s.devices.byID(id); d != nil {
+		if c, ok := d.Sched.(classed); ok {
+			c.ResetFlow(k)
+		}
+	}
 }
 
 func (s *Server) eachClasses(do func(c classed) error) error {

@@ -134,8 +134,11 @@ func TestQoSCanBeSwitchedOff(t *testing.T) {
 	if err := s.SetClass(16, mclock.Params{}); err != nil || s.Stats()[0].Width == 0 {
 		t.Errorf("%v, %+v", err, s.Stats())
 	}
-	s.ResetFlow(mclock.Key{})
-	if err := s.SetFlow(mclock.Key{}, mclock.Params{}); err != nil {
+	s.ResetFlow(testDevice, mclock.Key{})
+	if err := s.SetFlow(99, mclock.Key{}, mclock.Params{}); !errors.Is(err, errs.NotHere) {
+		t.Errorf("on another server's device: %v", err)
+	}
+	if err := s.SetFlow(testDevice, mclock.Key{}, mclock.Params{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,7 +19,8 @@ func (s *Server) telemetry(reply *pb.ChunkStatusReply) {
 		}
 	}
 	s.EachVolume(func(id layout.VolumeID, c *VolumeCounters) {
-		reply.Volumes = append(reply.Volumes, &pb.VolumeStatus{Volume: uint64(id), Reads: c.Reads.Load(), Writes: c.Writes.Load(),
+		times := c.Times()
+		reply.Volumes = append(reply.Volumes, &pb.VolumeStatus{Times: times.Counts[:], TimeNs: uint64(times.Sum), Volume: uint64(id), Reads: c.Reads.Load(), Writes: c.Writes.Load(),
 			ReadBytes: c.ReadBytes.Load(), WroteBytes: c.WroteBytes.Load()})
 	})
 	for _, o := range s.SLOs(time.Now()) {

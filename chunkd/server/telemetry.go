@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strake/chunkd/sched/mclock"
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/internal/qos"
@@ -22,6 +23,22 @@ const (
 // VolumeCounters count a volume's requests that succeeded.
 type VolumeCounters struct {
 	Reads, Writes, ReadBytes, WroteBytes atomic.Uint64
+	times                                [mclock.Buckets]atomic.Uint64 // from receipt to reply, flushes too
+	time                                 atomic.Int64                  // their sum
+}
+
+func (c *VolumeCounters) took(d time.Duration) {
+	c.times[mclock.BucketOf(d)].Add(1)
+	c.time.Add(int64(d))
+}
+
+// Times is how long its reads, writes and flushes took from receipt to reply.
+func (c *VolumeCounters) Times() (h mclock.Histogram) {
+	for i := range h.Counts {
+		h.Counts[i] = c.times[i].Load()
+	}
+	h.Sum = time.Duration(c.time.Load())
+	return h
 }
 
 // volumes gives each volume its counters.
@@ -166,20 +183,31 @@ func (c *conn) judge(r *request, err error) {
 	if r.Kind == frame.Read {
 		n = r.read.Bytes()
 	}
-	switch errs.KindOf(err) {
+	switch now := time.Now(); errs.KindOf(err) {
 	case errs.OK:
-		c.srv.slos[r.Class].judge(n, r.received, time.Now(), false)
+		c.srv.slos[r.Class].judge(n, r.received, now, false)
+		if v := c.volumeOf(r); v != nil {
+			v.took(now.Sub(r.received))
+		}
 	case errs.Deadline, errs.Overloaded, errs.Unavailable, errs.NoSpace, errs.Corrupt, errs.Internal:
-		c.srv.slos[r.Class].judge(n, r.received, time.Now(), true)
+		c.srv.slos[r.Class].judge(n, r.received, now, true)
 	}
+}
+
+// volumeOf gives the counters of a request's volume; nil: its token was not given here.
+func (c *conn) volumeOf(r *request) *VolumeCounters {
+	if r.Token == 0 || int(r.Token) > len(c.grants) {
+		return nil
+	}
+	return c.grants[r.Token-1].counters
 }
 
 // count notes a request on n bytes that succeeded.
 func (c *conn) count(r *request, n int, write bool) {
-	if r.Token == 0 || int(r.Token) > len(c.grants) {
+	v := c.volumeOf(r)
+	if v == nil {
 		return
 	}
-	v := c.grants[r.Token-1].counters
 	if write {
 		v.Writes.Add(1)
 		v.WroteBytes.Add(uint64(n))

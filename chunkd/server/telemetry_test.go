@@ -12,6 +12,13 @@ import (
 	"strake/proto/pb"
 )
 
+func sum(counts []uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
 // TestObjectivesAreJudgedByMinute: what is older than the window counts no more.
 func TestObjectivesAreJudgedByMinute(t *testing.T) {
 	var s slo
@@ -56,7 +63,7 @@ func TestAStatusTellsClassesVolumesAndObjectives(t *testing.T) {
 	if len(got.Classes) != 2 || len(got.Classes[0].Queue) != len(got.BucketNs) || got.Devices[0].Width == 0 {
 		t.Fatalf("%v", got)
 	}
-	if len(got.Volumes) != 1 || got.Volumes[0].Reads != 1 || got.Volumes[0].ReadBytes != 4096 || got.Volumes[0].Writes != 1 || got.Volumes[0].WroteBytes != 1<<20 {
+	if len(got.Volumes) != 1 || got.Volumes[0].Reads != 1 || got.Volumes[0].ReadBytes != 4096 || got.Volumes[0].Writes != 1 || got.Volumes[0].WroteBytes != 1<<20 || got.Volumes[0].TimeNs == 0 || sum(got.Volumes[0].Times) != 2 {
 		t.Errorf("volumes: %v", got.Volumes)
 	}
 	if len(got.Slos) != 1 || got.Slos[0].Judged != 1 || got.Slos[0].Judged_5M != 1 || got.Slos[0].Late != 0 {

@@ -3,7 +3,7 @@
 // figures can be meant, and how a figure for the whole cell is divided among its
 // devices. It is pure.
 //
-// A class's reservation and limit are for the whole cell, of each tenant's work in
-// the class; weight and latency target hold on each device. Device schedulers
+// A class's reservation and limit are for the whole cell: the limit for each tenant's
+// work in the class, the reservation for all of it; weight and latency target hold on each device. Device schedulers
 // (chunkd/sched/mclock) work with Params too, then with a device's part of them.
 package qos

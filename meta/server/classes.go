@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"strake/internal/errs"
@@ -134,7 +135,7 @@ func (s *Server) dividable(view *state.View, only serverID) (list []layout.Devic
 
 // divideShares divides cell-wide figures among devices by demand.
 func (s *Server) divideShares(view *state.View) {
-	s.qos.divide(reservedClasses(view), s.dividable(view, 0))
+	s.qos.divide(claims(view), s.dividable(view, 0))
 }
 
 // tickQoS divides cell-wide figures and ends reservations whose time is over.
@@ -152,24 +153,32 @@ func (s *Server) tickQoS(ctx context.Context) {
 	}
 }
 
-// reservedClasses gives the classes with what jobs reserved in them on top. A limit
-// below that gives way: what was admitted is kept.
-func reservedClasses(view *state.View) (list []qos.Class) {
-	sums := map[layout.Class]qos.Rate{}
-	for _, r := range view.Reservations() {
-		sums[r.Class] = sums[r.Class].Plus(r.Rate())
-	}
+// claimant is whose work a claim is for: a class's, or with a tenant that tenant's in it.
+type claimant struct {
+	class  layout.Class
+	tenant layout.TenantID // 0: of the class as a whole
+}
+
+// claim is what a claimant has in the whole cell.
+type claim struct {
+	claimant
+	part
+}
+
+// claims gives what classes have for themselves, and what jobs reserved for their
+// tenants.
+func claims(view *state.View) (list []claim) {
 	for _, record := range view.Classes() {
-		c := record.Class()
-		c.Params.Reservation = c.Params.Reservation.Plus(sums[c.Number])
-		atLeast := func(limit *int64, reserved int64) {
-			if *limit > 0 {
-				*limit = max(*limit, reserved)
-			}
+		p := record.Class().Params
+		list = append(list, claim{claimant{record.Number, 0}, part{p.Reservation, p.Limit}})
+	}
+	for _, r := range view.Reservations() {
+		who := claimant{r.Class, layout.TenantOf(r.Tenant)}
+		i := slices.IndexFunc(list, func(c claim) bool { return c.claimant == who })
+		if i < 0 {
+			i, list = len(list), append(list, claim{claimant: who})
 		}
-		atLeast(&c.Params.Limit.Bytes, c.Params.Reservation.Bytes)
-		atLeast(&c.Params.Limit.Ops, c.Params.Reservation.Ops)
-		list = append(list, c)
+		list[i].reservation = list[i].reservation.Plus(r.Rate())
 	}
 	return list
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"strake/internal/layout"
@@ -28,8 +30,8 @@ func (s *Server) Figures() prometheus.Collector {
 		volumes:      desc("volumes", "Volumes that are not removed."),
 		segments:     desc("segments", "Segments."),
 		servers:      desc("servers", "Chunk servers, by whether the state has them up.", "state"),
-		reserved:     desc("reservation_per_second", "What a job's reservation is for.", "reservation", "class", "unit"),
-		served:       desc("reservation_class_served_per_second", "What the class of a reservation gets in the whole cell.", "class", "unit"),
+		reserved:     desc("reservation_per_second", "What a job's reservation is for.", "reservation", "class", "tenant", "unit"),
+		served:       desc("reservation_class_served_per_second", "What the tenant's work in the class of a reservation gets in the whole cell.", "class", "tenant", "unit"),
 		capacity:     desc("capacity_per_second", "What the cell was measured to do, less one server.", "unit"),
 		reservations: desc("reserved_per_second", "What all reservations hold, those of classes among them.", "unit"),
 		space: desc("volume_bytes", "Of all volumes: live data as of their newest map roots (parity not counted), what their sealed segments store, and garbage in these. "+
@@ -81,13 +83,14 @@ func (f *figures) leader(view *state.View, gauge func(d *prometheus.Desc, v floa
 	gauge(f.space, float64(stored), "stored")
 	gauge(f.space, float64(garbage), "garbage")
 	gauge(f.cleaned, float64(f.s.cleaned.Load()))
-	told := map[layout.Class]bool{}
+	told := map[claimant]bool{}
 	for _, r := range view.Reservations() {
 		class, _ := view.ClassByNumber(r.Class)
-		both(f.reserved, r.Rate(), r.Job, class.Name)
-		if !told[r.Class] {
-			told[r.Class] = true
-			both(f.served, f.s.qos.servedOf(r.Class), class.Name)
+		tenant := cmp.Or(r.Tenant, layout.DefaultTenant)
+		both(f.reserved, r.Rate(), r.Job, class.Name, tenant)
+		if who := (claimant{r.Class, layout.TenantOf(r.Tenant)}); !told[who] {
+			told[who] = true
+			both(f.served, f.s.qos.servedOf(who.class, who.tenant), class.Name, tenant)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strake/internal/errs"
+	"strake/internal/layout"
 	"strake/internal/qos"
 	"strake/meta/state"
 	"strake/proto/pb"
@@ -29,7 +30,10 @@ func (s *Server) Reserve(ctx context.Context, r *pb.ReserveRequest) (*pb.Reserve
 	}
 	capacity, devices, unmeasured := s.qos.capacity(view, s.alive.up)
 	cmd := state.Reserve{ID: state.CommandID(r.GetCommand()), CapacityBytes: capacity.Bytes, CapacityOps: capacity.Ops, Joint: true,
-		Reservation: state.Reservation{Job: want.GetJob(), Class: class.Number, Bytes: want.GetRate().GetBytes(), Ops: want.GetRate().GetOps(), TTLNs: int64(ttl)}}
+		Reservation: state.Reservation{Job: want.GetJob(), Class: class.Number, Bytes: want.GetRate().GetBytes(), Ops: want.GetRate().GetOps(), TTLNs: int64(ttl), Tenant: want.GetTenant()}}
+	if cmd.Reservation.Tenant == layout.DefaultTenant {
+		cmd.Reservation.Tenant = "" // one way to say it, so that repeats are equal
+	}
 	if err := state.CheckReserve(cmd); err != nil {
 		return nil, err
 	}
@@ -184,5 +188,6 @@ func (s *Server) ListReservations(ctx context.Context, r *pb.ListReservationsReq
 func (s *Server) reservationOut(view *state.View, r state.Reservation) *pb.Reservation {
 	class, _ := view.ClassByNumber(r.Class)
 	return &pb.Reservation{Id: uint64(r.ID), Job: r.Job, Class: class.Name, Rate: &pb.Rate{Bytes: r.Bytes, Ops: r.Ops},
-		TtlMs: uint64(time.Duration(r.TTLNs).Milliseconds()), LeftMs: uint64(max(0, s.qos.left(r).Milliseconds())), Served: rateOut(s.qos.servedOf(r.Class))}
+		TtlMs: uint64(time.Duration(r.TTLNs).Milliseconds()), LeftMs: uint64(max(0, s.qos.left(r).Milliseconds())), Served: rateOut(s.qos.servedOf(r.Class, layout.TenantOf(r.Tenant))),
+		Tenant: cmp.Or(r.Tenant, layout.DefaultTenant)}
 }

@@ -18,21 +18,21 @@ import (
 // anew with each term, so that a reservation gets its full time again.
 type shares struct {
 	mu         sync.Mutex           // guards all below
-	wanted     map[classOn]qos.Rate // smoothed
-	served     map[classOn]qos.Rate // the same
-	parts      map[classOn]part     // of classes with a reservation or a limit
+	wanted     map[claimOn]qos.Rate // smoothed
+	served     map[claimOn]qos.Rate // the same
+	parts      map[claimOn]part     // of those with a reservation or a limit
 	among      []layout.DeviceID    // that parts were divided among
 	capacities map[layout.DeviceID]*pb.DeviceCapacity
 	renewed    map[state.ReservationID]renewal
 }
 
-// classOn is a class's work on a device.
-type classOn struct {
+// claimOn is a claimant's work on a device.
+type claimOn struct {
 	device layout.DeviceID
-	class  layout.Class
+	claimant
 }
 
-// part is a device's part of a class's cell-wide figures.
+// part is a device's part of cell-wide figures, or all of them.
 type part struct{ reservation, limit qos.Rate }
 
 // renewal is when the leader saw a reservation's last renewal.
@@ -50,20 +50,21 @@ func newShares() *shares {
 func (s *shares) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wanted, s.served, s.parts = map[classOn]qos.Rate{}, map[classOn]qos.Rate{}, map[classOn]part{}
+	s.wanted, s.served, s.parts = map[claimOn]qos.Rate{}, map[claimOn]qos.Rate{}, map[claimOn]part{}
 	s.among = nil
 	s.capacities, s.renewed = map[layout.DeviceID]*pb.DeviceCapacity{}, map[state.ReservationID]renewal{}
 }
 
-// maxDemands bounds the demands of one heartbeat: every class on every device.
-const maxDemands = qos.MaxClasses * state.MaxServerDevices
+// maxDemands bounds the demands of one heartbeat: every class, and every tenant with
+// a reservation, on every device.
+const maxDemands = (qos.MaxClasses + state.MaxReservations) * state.MaxServerDevices
 
 // heard takes in what a server's devices were asked for and can do.
 func (s *shares) heard(own []layout.DeviceID, r *pb.HeartbeatRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range r.GetDemands()[:min(len(r.GetDemands()), maxDemands)] {
-		k := classOn{layout.DeviceID(d.GetDevice()), layout.Class(d.GetClass())}
+		k := claimOn{layout.DeviceID(d.GetDevice()), claimant{layout.Class(d.GetClass()), layout.TenantID(d.GetTenant())}}
 		if !slices.Contains(own, k.device) || d.GetClass() > 255 {
 			continue
 		}
@@ -84,39 +85,52 @@ func smoothed(old qos.Rate, now *pb.Rate) qos.Rate {
 }
 
 // divide gives each of the devices that are up its part of what classes have in the
-// whole cell, and forgets what others did. Parts that would hardly move stay, because
-// a scheduler whose figures change begins its accounts anew.
-func (s *shares) divide(classes []qos.Class, devices []layout.DeviceID) {
+// whole cell. Parts that would hardly move stay: a scheduler's figures should not
+// change each second.
+func (s *shares) divide(claims []claim, devices []layout.DeviceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.among = devices
-	gone := func(k classOn, _ qos.Rate) bool { return !slices.Contains(devices, k.device) }
-	maps.DeleteFunc(s.wanted, gone)
-	maps.DeleteFunc(s.served, gone)
-	next := map[classOn]part{}
-	for _, c := range classes {
-		if c.Params.Reservation.IsZero() && c.Params.Limit.IsZero() {
+	s.forget(claims, devices)
+	next := map[claimOn]part{}
+	for _, c := range claims {
+		if c.reservation.IsZero() && c.limit.IsZero() {
 			continue
 		}
 		wanted := make([]qos.Rate, len(devices))
 		for i, d := range devices {
-			wanted[i] = s.wanted[classOn{d, c.Number}]
+			wanted[i] = s.wanted[claimOn{d, c.claimant}]
 		}
-		reservation, limit := c.Params.Reservation.Divide(wanted), c.Params.Limit.Divide(wanted)
+		reservation, limit := c.reservation.Divide(wanted), c.limit.Divide(wanted)
 		parts, still := make([]part, len(devices)), true
 		for i, d := range devices {
 			parts[i] = part{reservation[i], limit[i]}
-			still = still && near(s.parts[classOn{d, c.Number}], parts[i])
+			still = still && near(s.parts[claimOn{d, c.claimant}], parts[i])
 		}
 		still = still && s.adds(c, devices)
 		for i, d := range devices {
-			k := classOn{d, c.Number}
+			k := claimOn{d, c.claimant}
 			if next[k] = parts[i]; still {
 				next[k] = s.parts[k]
 			}
 		}
 	}
 	s.parts = next
+}
+
+// forget drops what devices did that are not up, and what was heard of tenants whose
+// reservations have ended. mu is held.
+func (s *shares) forget(claims []claim, devices []layout.DeviceID) {
+	up, claimed := map[layout.DeviceID]bool{}, map[claimant]bool{}
+	for _, d := range devices {
+		up[d] = true
+	}
+	for _, c := range claims {
+		claimed[c.claimant] = true
+	}
+	gone := func(k claimOn, _ qos.Rate) bool { return !up[k.device] || k.tenant != 0 && !claimed[k.claimant] }
+	maps.DeleteFunc(s.wanted, gone)
+	maps.DeleteFunc(s.served, gone)
 }
 
 // knows tells whether all of the devices had parts in the last division.
@@ -126,12 +140,12 @@ func (s *shares) knows(devices []layout.DeviceID) bool {
 	return !slices.ContainsFunc(devices, func(d layout.DeviceID) bool { return !slices.Contains(s.among, d) })
 }
 
-// adds tells whether the parts that devices have now are parts of what the class
-// has now. mu is held.
-func (s *shares) adds(c qos.Class, devices []layout.DeviceID) bool {
+// adds tells whether the parts that devices have now are parts of what is claimed
+// now. mu is held.
+func (s *shares) adds(c claim, devices []layout.DeviceID) bool {
 	var sum part
 	for _, d := range devices {
-		p := s.parts[classOn{d, c.Number}]
+		p := s.parts[claimOn{d, c.claimant}]
 		sum.reservation = sum.reservation.Plus(p.reservation)
 		sum.limit = sum.limit.Plus(p.limit)
 	}
@@ -139,8 +153,8 @@ func (s *shares) adds(c qos.Class, devices []layout.DeviceID) bool {
 	exact := func(total, sum int64) bool {
 		return total == sum || total < n && sum <= n && (total == 0) == (sum == 0)
 	}
-	return exact(c.Params.Reservation.Bytes, sum.reservation.Bytes) && exact(c.Params.Reservation.Ops, sum.reservation.Ops) &&
-		exact(c.Params.Limit.Bytes, sum.limit.Bytes) && exact(c.Params.Limit.Ops, sum.limit.Ops)
+	return exact(c.reservation.Bytes, sum.reservation.Bytes) && exact(c.reservation.Ops, sum.reservation.Ops) &&
+		exact(c.limit.Bytes, sum.limit.Bytes) && exact(c.limit.Ops, sum.limit.Ops)
 }
 
 // near tells whether two parts differ by less than an eighth.
@@ -156,18 +170,19 @@ func (s *shares) of(own []layout.DeviceID) (list []*pb.ClassShare) {
 	defer s.mu.Unlock()
 	for k, p := range s.parts {
 		if slices.Contains(own, k.device) {
-			list = append(list, &pb.ClassShare{Device: uint64(k.device), Class: uint32(k.class), Reservation: rateOut(p.reservation), Limit: rateOut(p.limit)})
+			list = append(list, &pb.ClassShare{Device: uint64(k.device), Class: uint32(k.class), Tenant: uint32(k.tenant), Reservation: rateOut(p.reservation), Limit: rateOut(p.limit)})
 		}
 	}
 	return list
 }
 
-// servedOf is what a class gets in the whole cell.
-func (s *shares) servedOf(class layout.Class) (sum qos.Rate) {
+// servedOf is what a tenant's work in a class gets in the whole cell, where it has a
+// reservation; tenant 0: all of the class.
+func (s *shares) servedOf(class layout.Class, tenant layout.TenantID) (sum qos.Rate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, r := range s.served {
-		if k.class == class {
+		if k.claimant == (claimant{class, tenant}) {
 			sum = sum.Plus(r)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"strake/proto/pb"
 )
 
-// limited is a class with a limit for the whole cell.
-func limited(bytes int64) []qos.Class {
-	return []qos.Class{{Number: layout.ClassTraining, Name: "training", Params: qos.Params{Weight: 100, Limit: qos.Rate{Bytes: bytes}}}}
+// limited is training's limit for the whole cell, and what a tenant reserved in it.
+func limited(bytes int64) []claim {
+	return []claim{{claimant{layout.ClassTraining, 0}, part{limit: qos.Rate{Bytes: bytes}}}, {claimant{layout.ClassTraining, 7}, part{reservation: qos.Rate{Ops: 60}}}, {claimant: claimant{class: layout.ClassInference}}}
 }
 
 // demand has a device say what training asks of it and gets.
@@ -25,7 +25,9 @@ func (s *shares) demand(d layout.DeviceID, wanted, served int64) {
 func (s *shares) limits(devices ...layout.DeviceID) (list []int64) {
 	for _, d := range devices {
 		for _, p := range s.of([]layout.DeviceID{d}) {
-			list = append(list, p.Limit.Bytes)
+			if p.Tenant == 0 {
+				list = append(list, p.Limit.Bytes)
+			}
 		}
 	}
 	return list
@@ -60,11 +62,32 @@ func TestPartsFollowDemandAndStayWhereTheyHardlyMove(t *testing.T) {
 	if now := s.limits(all...); now[0]+now[1]+now[2] != 1500 {
 		t.Errorf("half of the limit: %v", now)
 	}
-	if s.servedOf(layout.ClassTraining).Bytes < 500 {
-		t.Errorf("it gets %v", s.servedOf(layout.ClassTraining))
+	if s.servedOf(layout.ClassTraining, 0).Bytes < 500 {
+		t.Errorf("it gets %v", s.servedOf(layout.ClassTraining, 0))
 	}
 	s.divide(limited(1500), all[1:])
-	if now := s.limits(all[1:]...); len(s.limits(1)) != 0 || now[0]+now[1] != 1500 || s.servedOf(layout.ClassTraining).Bytes > 100 {
-		t.Errorf("without the first device: %v, served %v", now, s.servedOf(layout.ClassTraining))
+	if now := s.limits(all[1:]...); len(s.limits(1)) != 0 || now[0]+now[1] != 1500 || s.servedOf(layout.ClassTraining, 0).Bytes > 100 {
+		t.Errorf("without the first device: %v, served %v", now, s.servedOf(layout.ClassTraining, 0))
+	}
+}
+
+// TestATenantsPartsFollowItsOwnDemand, whatever others of its class ask for.
+func TestATenantsPartsFollowItsOwnDemand(t *testing.T) {
+	s, all := newShares(), []layout.DeviceID{1, 2, 3}
+	s.demand(1, 1<<30, 1<<30)
+	s.heard(all[2:], &pb.HeartbeatRequest{Demands: []*pb.ClassDemand{{Device: 3, Class: uint32(layout.ClassTraining), Tenant: 7, Wanted: &pb.Rate{Ops: 100}, Served: &pb.Rate{Ops: 50}}}})
+	s.divide(limited(3000), all)
+	got, sum := map[uint64]int64{}, int64(0)
+	for _, p := range s.of(all) {
+		if p.Tenant == 7 {
+			got[p.Device] = p.Reservation.Ops
+			sum += p.Reservation.Ops
+		}
+	}
+	if len(got) != 3 || sum != 60 || got[3] < 50 {
+		t.Errorf("its reservation of 60 is divided as %v", got)
+	}
+	if served := s.servedOf(layout.ClassTraining, 7); served.Ops != 25 || served.Bytes != 0 {
+		t.Errorf("it gets %+v, half of 50 of the first heartbeat", served)
 	}
 }

@@ -15,7 +15,7 @@ import (
 type ClassRecord struct {
 	Number        layout.Class `cbor:"1,keyasint,omitempty"`
 	Name          string       `cbor:"2,keyasint"`
-	ReservedBytes int64        `cbor:"3,keyasint,omitempty"` // a second, cell-wide, of each tenant
+	ReservedBytes int64        `cbor:"3,keyasint,omitempty"` // a second, cell-wide
 	ReservedOps   int64        `cbor:"4,keyasint,omitempty"`
 	LimitBytes    int64        `cbor:"5,keyasint,omitempty"`
 	LimitOps      int64        `cbor:"6,keyasint,omitempty"`

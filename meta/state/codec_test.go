@@ -49,7 +49,7 @@ func samples() []Command {
 		RemoveServer{ID: 1, Server: 2},
 		SetClass{ID: 1, Class: ClassRecord{2, "c", 3, 4, 5, 6, 7, 8, 9, 10, 11}, Add: true, Seen: 12, CapacityBytes: 13, CapacityOps: 14},
 		RemoveClass{ID: 1, Name: "c"},
-		Reserve{ID: 1, Reservation: Reservation{2, "job", 3, 4, 5, 6, 7}, CapacityBytes: 8, CapacityOps: 9, Joint: true},
+		Reserve{ID: 1, Reservation: Reservation{2, "job", 3, 4, 5, 6, 7, "t"}, CapacityBytes: 8, CapacityOps: 9, Joint: true},
 		RenewReservation{ID: 1, Job: "job", TTLNs: 2},
 		EndReservation{ID: 1, Job: "job", Renewed: 2},
 		RestoreCell{ID: 1},

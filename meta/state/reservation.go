@@ -13,8 +13,8 @@ import (
 // ReservationID numbers reservations; it is never used again.
 type ReservationID uint64
 
-// Reservation is bandwidth and operations of a class that are kept for a job, for
-// a time that the leader counts from the last renewal that it saw.
+// Reservation is bandwidth and operations that are kept for a job: for its tenant's
+// work in a class, and a time that the leader counts from the last renewal that it saw.
 type Reservation struct {
 	ID    ReservationID `cbor:"1,keyasint,omitempty"`
 	Job   string        `cbor:"2,keyasint"`
@@ -24,6 +24,7 @@ type Reservation struct {
 	TTLNs int64         `cbor:"6,keyasint"`
 	// Renewed is the log index of the last renewal, or of the reservation itself.
 	Renewed uint64 `cbor:"7,keyasint,omitempty"`
+	Tenant  string `cbor:"8,keyasint,omitempty" since:"4"` // empty: the tenant "default"
 }
 
 // Rate is what is reserved.
@@ -84,6 +85,11 @@ func (c Reserve) check() error {
 		return err
 	}
 	params := qos.Params{Reservation: r.Rate()}
+	if r.Tenant != "" {
+		if err := layout.CheckName("tenant", r.Tenant); err != nil {
+			return errs.As(err, errs.InvalidArgument, "%s", op)
+		}
+	}
 	switch {
 	case r.ID != 0 || r.Renewed != 0:
 		return errs.New(errs.InvalidArgument, op, "number and time of the renewal are not for the caller to choose")
@@ -149,7 +155,7 @@ func (c Reserve) repeats(t *tables) (bool, error) {
 	want := c.Reservation
 	want.ID, want.Renewed = was.ID, was.Renewed
 	if was != want {
-		return false, errs.New(errs.Conflict, "reserve for job "+want.Job, "it has %d bytes/s and %d ops/s in class %d for %v", was.Bytes, was.Ops, was.Class, time.Duration(was.TTLNs)).
+		return false, errs.New(errs.Conflict, "reserve for job "+want.Job, "it has %d bytes/s and %d ops/s in class %d of tenant %s for %v", was.Bytes, was.Ops, was.Class, cmp.Or(was.Tenant, layout.DefaultTenant), time.Duration(was.TTLNs)).
 			WithHint("`strake reserve rm %s` ends that one; `strake reserve renew` begins its time anew", want.Job)
 	}
 	return true, nil

@@ -271,7 +271,7 @@ func (s *script) qosCommand() Command {
 		return RemoveClass{ID: s.id(), Name: s.text("name")}
 	case "reserve":
 		return Reserve{ID: s.id(), CapacityBytes: figure("capacity"), CapacityOps: figure("capacity-ops"), Joint: !s.flag("apart"),
-			Reservation: Reservation{Job: s.text("job"), Class: layout.Class(s.num("class")), Bytes: figure("bytes"), Ops: figure("ops"), TTLNs: figure("ttl")}}
+			Reservation: Reservation{Job: s.text("job"), Class: layout.Class(s.num("class")), Bytes: figure("bytes"), Ops: figure("ops"), TTLNs: figure("ttl"), Tenant: s.text("tenant")}}
 	case "renew":
 		return RenewReservation{ID: s.id(), Job: s.text("job"), TTLNs: figure("ttl")}
 	case "end-reservation":

@@ -24,7 +24,7 @@ import (
 // command of a version that the state does not have yet only when all members read it.
 //
 // Version 1 grew until 2 began to be counted: commands of both are under 1.
-const Version = 3
+const Version = 4
 
 // FirstCounted is the lowest version that a state has: from there on they are counted.
 const FirstCounted = 2

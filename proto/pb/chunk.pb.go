@@ -1596,6 +1596,8 @@ type VolumeStatus struct {
 	Writes        uint64                 `protobuf:"varint,3,opt,name=writes,proto3" json:"writes,omitempty"`
 	ReadBytes     uint64                 `protobuf:"varint,4,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
 	WroteBytes    uint64                 `protobuf:"varint,5,opt,name=wrote_bytes,json=wroteBytes,proto3" json:"wrote_bytes,omitempty"`
+	Times         []uint64               `protobuf:"varint,6,rep,packed,name=times,proto3" json:"times,omitempty"`          // histogram of reads, writes and flushes from receipt to reply
+	TimeNs        uint64                 `protobuf:"varint,7,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // their sum
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1661,6 +1663,20 @@ func (x *VolumeStatus) GetReadBytes() uint64 {
 func (x *VolumeStatus) GetWroteBytes() uint64 {
 	if x != nil {
 		return x.WroteBytes
+	}
+	return 0
+}
+
+func (x *VolumeStatus) GetTimes() []uint64 {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+func (x *VolumeStatus) GetTimeNs() uint64 {
+	if x != nil {
+		return x.TimeNs
 	}
 	return 0
 }
@@ -2834,7 +2850,7 @@ const file_chunk_proto_rawDesc = "" +
 	"\bqueue_ns\x18\x16 \x01(\x04R\aqueueNs\x12\x1d\n" +
 	"\n" +
 	"service_ns\x18\x17 \x01(\x04R\tserviceNs\x12\x17\n" +
-	"\agate_ns\x18\x18 \x01(\x04R\x06gateNs\"\x94\x01\n" +
+	"\agate_ns\x18\x18 \x01(\x04R\x06gateNs\"\xc3\x01\n" +
 	"\fVolumeStatus\x12\x16\n" +
 	"\x06volume\x18\x01 \x01(\x04R\x06volume\x12\x14\n" +
 	"\x05reads\x18\x02 \x01(\x04R\x05reads\x12\x16\n" +
@@ -2842,7 +2858,9 @@ const file_chunk_proto_rawDesc = "" +
 	"\n" +
 	"read_bytes\x18\x04 \x01(\x04R\treadBytes\x12\x1f\n" +
 	"\vwrote_bytes\x18\x05 \x01(\x04R\n" +
-	"wroteBytes\"\xb9\x01\n" +
+	"wroteBytes\x12\x14\n" +
+	"\x05times\x18\x06 \x03(\x04R\x05times\x12\x17\n" +
+	"\atime_ns\x18\a \x01(\x04R\x06timeNs\"\xb9\x01\n" +
 	"\tSloStatus\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x1b\n" +
 	"\tjudged_5m\x18\x02 \x01(\x04R\bjudged5m\x12\x17\n" +

@@ -1559,12 +1559,14 @@ func (x *Rate) GetOps() int64 {
 
 // ClassDemand is what a class asked of a device since the last heartbeat, a second:
 // what was served and what waits.
+// With a tenant it is that tenant's alone, told of those that have shares of their own.
 type ClassDemand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
 	Class         uint32                 `protobuf:"varint,2,opt,name=class,proto3" json:"class,omitempty"`
 	Wanted        *Rate                  `protobuf:"bytes,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	Served        *Rate                  `protobuf:"bytes,4,opt,name=served,proto3" json:"served,omitempty"`
+	Tenant        uint32                 `protobuf:"varint,5,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1627,13 +1629,22 @@ func (x *ClassDemand) GetServed() *Rate {
 	return nil
 }
 
-// ClassShare is a device's part of a class's cell-wide figures.
+func (x *ClassDemand) GetTenant() uint32 {
+	if x != nil {
+		return x.Tenant
+	}
+	return 0
+}
+
+// ClassShare is a device's part of a class's cell-wide figures; with a tenant, of what
+// that tenant's jobs reserved in it.
 type ClassShare struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
 	Class         uint32                 `protobuf:"varint,2,opt,name=class,proto3" json:"class,omitempty"`
 	Reservation   *Rate                  `protobuf:"bytes,3,opt,name=reservation,proto3" json:"reservation,omitempty"`
 	Limit         *Rate                  `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Tenant        uint32                 `protobuf:"varint,5,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1694,6 +1705,13 @@ func (x *ClassShare) GetLimit() *Rate {
 		return x.Limit
 	}
 	return nil
+}
+
+func (x *ClassShare) GetTenant() uint32 {
+	if x != nil {
+		return x.Tenant
+	}
+	return 0
 }
 
 // DeviceCapacity is what a device was measured to do.
@@ -8488,7 +8506,8 @@ type Reservation struct {
 	Rate          *Rate                  `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"` // cell-wide
 	TtlMs         uint64                 `protobuf:"varint,5,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
 	LeftMs        uint64                 `protobuf:"varint,6,opt,name=left_ms,json=leftMs,proto3" json:"left_ms,omitempty"` // until it ends unless it is renewed, as the leader counts
-	Served        *Rate                  `protobuf:"bytes,7,opt,name=served,proto3" json:"served,omitempty"`                // what its class gets now, cell-wide
+	Served        *Rate                  `protobuf:"bytes,7,opt,name=served,proto3" json:"served,omitempty"`                // what its tenant's work in the class gets now, cell-wide
+	Tenant        string                 `protobuf:"bytes,8,opt,name=tenant,proto3" json:"tenant,omitempty"`                // whose work it is for; empty: the tenant default
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8570,6 +8589,13 @@ func (x *Reservation) GetServed() *Rate {
 		return x.Served
 	}
 	return nil
+}
+
+func (x *Reservation) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
 }
 
 type ReserveRequest struct {
@@ -9330,18 +9356,20 @@ const file_meta_proto_rawDesc = "" +
 	"\x04hint\x18\x04 \x01(\tR\x04hint\".\n" +
 	"\x04Rate\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x10\n" +
-	"\x03ops\x18\x02 \x01(\x03R\x03ops\"\x8d\x01\n" +
+	"\x03ops\x18\x02 \x01(\x03R\x03ops\"\xa5\x01\n" +
 	"\vClassDemand\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\rR\x05class\x12'\n" +
 	"\x06wanted\x18\x03 \x01(\v2\x0f.strake.v1.RateR\x06wanted\x12'\n" +
-	"\x06served\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x06served\"\x94\x01\n" +
+	"\x06served\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x06served\x12\x16\n" +
+	"\x06tenant\x18\x05 \x01(\rR\x06tenant\"\xac\x01\n" +
 	"\n" +
 	"ClassShare\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\rR\x05class\x121\n" +
 	"\vreservation\x18\x03 \x01(\v2\x0f.strake.v1.RateR\vreservation\x12%\n" +
-	"\x05limit\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x05limit\"t\n" +
+	"\x05limit\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x05limit\x12\x16\n" +
+	"\x06tenant\x18\x05 \x01(\rR\x06tenant\"t\n" +
 	"\x0eDeviceCapacity\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12#\n" +
 	"\x04rate\x18\x02 \x01(\v2\x0f.strake.v1.RateR\x04rate\x12\x13\n" +
@@ -9877,7 +9905,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x12RemoveClassRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x12\n" +
-	"\x10RemoveClassReply\"\xc3\x01\n" +
+	"\x10RemoveClassReply\"\xdb\x01\n" +
 	"\vReservation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
@@ -9885,7 +9913,8 @@ const file_meta_proto_rawDesc = "" +
 	"\x04rate\x18\x04 \x01(\v2\x0f.strake.v1.RateR\x04rate\x12\x15\n" +
 	"\x06ttl_ms\x18\x05 \x01(\x04R\x05ttlMs\x12\x17\n" +
 	"\aleft_ms\x18\x06 \x01(\x04R\x06leftMs\x12'\n" +
-	"\x06served\x18\a \x01(\v2\x0f.strake.v1.RateR\x06served\"}\n" +
+	"\x06served\x18\a \x01(\v2\x0f.strake.v1.RateR\x06served\x12\x16\n" +
+	"\x06tenant\x18\b \x01(\tR\x06tenant\"}\n" +
 	"\x0eReserveRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x128\n" +
 	"\vreservation\x18\x02 \x01(\v2\x16.strake.v1.ReservationR\vreservation\x12\x17\n" +

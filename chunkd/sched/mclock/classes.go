@@ -57,16 +57,17 @@ func (c *Core) ParamsOf(k Key) Params {
 	return c.classes[k.Class].params
 }
 
-// adopt changes a flow's parameters. Its tags start afresh, because their
-// distance from now was made at other rates.
+// adopt changes a flow's parameters. What it got ahead of its limit, or by its
+// reservation, stays on its account: parts of cell-wide figures change each second, and
+// each change would let one piece more through.
 func (c *Core) adopt(now time.Duration, f *flow, p Params) {
 	if f.params == p {
 		c.place(now, f) // the class's target may be another
 		return
 	}
-	f.params = p
 	at := now - c.behind
-	f.reserve, f.limit = tag{at, at}, tag{now, now}
+	f.reserve, f.limit = f.reserve.rescaled(at, f.params.Reservation, p.Reservation), f.limit.rescaled(now, f.params.Limit, p.Limit)
+	f.params = p
 	f.p = max(f.p, c.virtual)
 	if p := c.virtual + int64(maxDebt)*weightScale/int64(p.Weight); f.p > p {
 		f.p = p

@@ -212,8 +212,8 @@ func TestTheGateBoundsPayloadOfEachFlow(t *testing.T) {
 func TestHistogramsHoldWhatTheySay(t *testing.T) {
 	for i := range Buckets - 1 {
 		end := BucketEnd(i)
-		if bucketOf(end-1) != i || bucketOf(end) != i+1 {
-			t.Errorf("bucket %d ends at %v, which are in %d and %d", i, end, bucketOf(end-1), bucketOf(end))
+		if BucketOf(end-1) != i || BucketOf(end) != i+1 {
+			t.Errorf("bucket %d ends at %v, which are in %d and %d", i, end, BucketOf(end-1), BucketOf(end))
 		}
 	}
 	var h Histogram

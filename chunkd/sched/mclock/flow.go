@@ -66,6 +66,21 @@ func (t *tag) advance(r Rate, n, ops int64) {
 	}
 }
 
+// rescaled is a tag after a change of its rate: as many units ahead of a time as before,
+// at the new rate, and never behind.
+func (t tag) rescaled(from time.Duration, old, now Rate) tag {
+	unit := func(at time.Duration, old, now int64) time.Duration {
+		if at <= from || old == 0 || now == 0 {
+			return from
+		}
+		return from + min(longest, time.Duration(float64(at-from)*float64(old)/float64(now)))
+	}
+	return tag{unit(t.bytes, old.Bytes, now.Bytes), unit(t.ops, old.Ops, now.Ops)}
+}
+
+// longest bounds how far a tag lies ahead after a change.
+const longest = time.Hour
+
 // perSecond is how long n units take at a rate, rounded up.
 func perSecond(n, rate int64) time.Duration {
 	return time.Duration((n*int64(time.Second) + rate - 1) / rate)

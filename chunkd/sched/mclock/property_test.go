@@ -1,6 +1,8 @@
 package mclock
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -175,4 +177,70 @@ func TestParametersChangeWhileWorkIsQueued(t *testing.T) {
 	d.core.ResetFlow(d.now, b.Key)
 	d.warmed(0, time.Second)
 	within(t, "equal again", float64(b.ops), 2000, 0.03)
+}
+
+// TestALimitThatMovesIsKept: parts of cell-wide limits change with demand.
+func TestALimitThatMovesIsKept(t *testing.T) {
+	a := &load{Key: flowOf(one, 1), bytes: 256 << 10, depth: 16}
+	d := newDisk(t, Options{}, a)
+	want := int64(0)
+	for i := range 200 {
+		limit := int64(1+i%2) * mib
+		d.set(one, Params{Limit: Rate{Bytes: limit}, Reservation: Rate{Bytes: limit / 2}})
+		d.run(100 * ms)
+		want += limit / 10
+	}
+	within(t, "1 and 2 MiB/s by turns", float64(a.got), float64(want), 0.03)
+	d.set(one, Params{})
+	a.got = 0
+	d.run(time.Second)
+	if a.got < 50*mib {
+		t.Errorf("%d bytes in a second without a limit", a.got)
+	}
+}
+
+// TestWhateverTheMix, drawn at random: sizes, directions, weights, limits, and
+// reservations of up to four fifths of the device's time. Each reservation is met, each
+// limit kept, and nobody starves.
+func TestWhateverTheMix(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomMix(t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+}
+
+func randomMix(t *testing.T, rnd *rand.Rand) {
+	const seconds = 10
+	var loads []*load
+	n := 2 + rnd.IntN(4)
+	for i := range n {
+		loads = append(loads, &load{Key: flowOf(layout.Class(20+i), 1), write: rnd.IntN(2) == 0, bytes: 4096 << (2 * rnd.IntN(4)), depth: 8 + rnd.IntN(56)})
+	}
+	d := newDisk(t, Options{}, loads...)
+	left := 0.8
+	params := make([]Params, n)
+	for i, l := range loads {
+		p := Params{Weight: 1 + rnd.IntN(1000)}
+		if share := left * rnd.Float64(); rnd.IntN(2) == 0 && share > 0.05 {
+			left -= share
+			p.Reservation.Ops = int64(share * float64(time.Second) / float64(d.cost(l.bytes)))
+		}
+		if rnd.IntN(2) == 0 {
+			p.Limit.Ops = max(20, 1+p.Reservation.Ops+rnd.Int64N(1000))
+		}
+		params[i] = p
+		d.set(l.Class, p)
+	}
+	d.warmed(3*time.Second, seconds*time.Second)
+	for i, l := range loads {
+		p, rate := params[i], float64(l.ops)/seconds
+		if rate < 0.95*float64(p.Reservation.Ops) {
+			t.Errorf("%v, %d bytes, of %+v: %.0f a second, %d are reserved", l, l.bytes, params, rate, p.Reservation.Ops)
+		}
+		if p.Limit.Ops > 0 && rate > 1.03*float64(p.Limit.Ops) {
+			t.Errorf("%v, %d bytes, of %+v: %.0f a second, the limit is %d", l, l.bytes, params, rate, p.Limit.Ops)
+		}
+		if l.ops == 0 {
+			t.Errorf("%v, %d bytes, of %+v: it starves", l, l.bytes, params)
+		}
+	}
 }

@@ -16,11 +16,12 @@ type Histogram struct {
 
 // add counts a duration.
 func (h *Histogram) add(d time.Duration) {
-	h.Counts[bucketOf(d)]++
+	h.Counts[BucketOf(d)]++
 	h.Sum += d
 }
 
-func bucketOf(d time.Duration) int {
+// BucketOf is the bucket of a duration.
+func BucketOf(d time.Duration) int {
 	us := uint64(max(d, 0)) / uint64(time.Microsecond)
 	if us < 2 {
 		return int(us)
