@@ -33,6 +33,8 @@ type Server struct {
 	data, control               net.Listener
 	id                          layout.ServerID // written at start, then by heartbeats alone
 
+	metas []string // noted on the devices; of start, then of heartbeats alone
+
 	plane        *server.Server
 	classes      *classes
 	probers      []*prober // one for each device
@@ -91,6 +93,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.devices, s.identity, err = inspect(&s.cfg); err != nil {
 		return err
 	}
+	s.recallMetas()
 	if s.identity.cell == 0 {
 		if s.identity.cell, err = s.findCell(ctx); err != nil {
 			return err
@@ -102,6 +105,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err = s.register(ctx); err != nil {
 		return err
 	}
+	s.keepMetas()
 	s.serve()
 	if s.cfg.Metrics != "" {
 		s.metrics, err = telemetry.Listen(ctx, s.cfg.Policy, s.cfg.Metrics, s.log, newFigures(s.plane, s.classes.name))

@@ -126,6 +126,7 @@ func (s *Server) heartbeats(ctx context.Context) {
 		switch {
 		case err == nil:
 			interval = told
+			s.keepMetas()
 			if silent {
 				s.log.Info("metadata service answers again")
 			}

@@ -196,12 +196,13 @@ func (s *Server) setAsking(asking bool) {
 	s.asking = asking
 }
 
-// ready tells whether this server is a member of a cell that has formed.
+// ready tells whether this server is a member of a cell that has formed, and goes with
+// the others.
 func (s *Server) ready() error {
 	if s.machine.View().Cell().ID == 0 {
 		return errs.New(errs.Unavailable, "", "%s", s.waiting())
 	}
-	return nil
+	return s.replica.Follows()
 }
 
 func (s *Server) waiting() string {

@@ -242,10 +242,11 @@ func narrowed(t *testing.T, c *container.Cell, l *load) {
 func etcdKilled(t *testing.T, c *container.Cell, l *load) {
 	must(t, c.Etcd.Kill(t.Context()))
 	l.progress(60)
-	leader := c.Leader()
+	leader, server := c.Leader(), some(c, c.Chunkds, 1)[0]
 	must(t, leader.Stop(t.Context()), leader.Start(t.Context()))
+	must(t, server.Kill(t.Context()), server.Start(t.Context()))
 	l.progress(60)
-	c.WaitMembers()
+	c.WaitUp()
 	must(t, c.Etcd.Start(t.Context()))
 	startLoad(t, c).end()
 }

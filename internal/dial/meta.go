@@ -90,6 +90,21 @@ func (m *Meta) Addresses(ctx context.Context) ([]string, error) {
 	return m.static, nil
 }
 
+// Known gives the addresses that etcd told last; none where they were given.
+func (m *Meta) Known() []string {
+	if m.follower == nil {
+		return nil
+	}
+	return m.follower.Known()
+}
+
+// Remember gives it addresses that etcd told before, for as long as etcd does not answer.
+func (m *Meta) Remember(list []string) {
+	if m.follower != nil {
+		m.follower.Remember(list)
+	}
+}
+
 // Pool is the pool that Meta's connections live in; callers may share it.
 func (m *Meta) Pool() *Pool { return m.pool }
 

@@ -187,6 +187,13 @@ func (f *Follower) Known() []string {
 	return f.list
 }
 
+// Remember gives it the addresses that were good before, to be tried until etcd answers.
+func (f *Follower) Remember(list []string) {
+	if len(f.Known()) == 0 {
+		f.set(slices.Clone(list))
+	}
+}
+
 // ResolveNow is called by who found none of the addresses any good: the list is
 // asked for again, soon.
 func (f *Follower) ResolveNow() {

@@ -131,6 +131,23 @@ func (r *Replica) Leading() error {
 	return err
 }
 
+// Follows tells whether this server knows the leader and has applied all that it knows
+// to be committed; else why not. A server that does not may cost the others their
+// majority when the next one is stopped.
+func (r *Replica) Follows() error {
+	rf, err := r.started()
+	if err != nil {
+		return err
+	}
+	if r.Leader() == "" {
+		return errs.New(errs.Unavailable, "", "no leader was heard of yet")
+	}
+	if applied, committed := rf.AppliedIndex(), rf.CommitIndex(); applied+promoteLag < committed {
+		return errs.New(errs.Unavailable, "", "entry %d of %d was applied", applied, committed)
+	}
+	return nil
+}
+
 // Leader is the leader's address, empty when unknown.
 func (r *Replica) Leader() string {
 	rf, err := r.started()

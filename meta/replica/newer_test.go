@@ -112,3 +112,40 @@ func TestTheFileOfASnapshotHasAVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestAMemberIsReadyOnceItGoesWithTheOthers: one that starts alone has its snapshot's
+// state, and is not.
+func TestAMemberIsReadyOnceItGoesWithTheOthers(t *testing.T) {
+	members := group(t, 3)
+	alone := members[0]
+	eventually(t, "all are ready", func() bool {
+		for _, m := range members {
+			if m.Follows() != nil {
+				return false
+			}
+		}
+		return true
+	})
+	eventually(t, "one leads", func() bool {
+		for _, m := range members {
+			if m.Leading() == nil {
+				m.propose("a")
+				return true
+			}
+		}
+		return false
+	})
+	eventually(t, "it is applied", func() bool { return len(alone.list.all()) == 1 })
+	if err := alone.raft.Snapshot().Error(); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		m.stop()
+	}
+	alone.start()
+	if got := alone.list.all(); len(got) != 1 || errs.KindOf(alone.Follows()) != errs.Unavailable {
+		t.Errorf("alone, with %q: %v", got, alone.Follows())
+	}
+	members[1].start()
+	eventually(t, "it goes with another", func() bool { return alone.Follows() == nil })
+}
