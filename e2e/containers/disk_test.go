@@ -18,7 +18,7 @@ func TestADeviceThatIsFull(t *testing.T) {
 	}
 	t.Cleanup(func() { must(t, unmount()) })
 	c := start(t, container.Options{Meta: 1, Chunkds: 7, Dirs: map[string]string{"chunkd-1": dir}})
-	l := startLoad(t, c)
+	l, fight := startLoad(t, c), startFight(t, c)
 	c.Note("fill the device of chunkd-1")
 	must(t, fault.Fill(dir))
 	l.progress(300)
@@ -26,4 +26,6 @@ func TestADeviceThatIsFull(t *testing.T) {
 	l.progress(100)
 	c.WaitUp()
 	l.end()
+	fight.progress(t, 4)
+	fight.check(t)
 }

@@ -27,10 +27,16 @@ type fight struct {
 // startFight starts it.
 func startFight(t *testing.T, c *container.Cell) *fight {
 	t.Helper()
+	return startFightOf(t, c, stage.images.Loader)
+}
+
+// startFightOf is startFight with a build's program.
+func startFightOf(t *testing.T, c *container.Cell, image string) *fight {
+	t.Helper()
 	f := &fight{cell: c}
 	seed := fmt.Sprint(c.Rand.Uint64N(1 << 20))
 	for n := range fighters {
-		f.nodes = append(f.nodes, c.Load(t.Context(), fmt.Sprintf("fighter-%d", n), "fight", "--volume", "fought-over", "--seed", seed, "--number", fmt.Sprint(n)))
+		f.nodes = append(f.nodes, c.LoadOf(t.Context(), image, fmt.Sprintf("fighter-%d", n), "fight", "--volume", "fought-over", "--seed", seed, "--number", fmt.Sprint(n)))
 	}
 	f.progress(t, 4)
 	return f

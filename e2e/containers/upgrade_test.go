@@ -12,7 +12,8 @@ import (
 // server by server, and back again, in the order that deploy/kubernetes documents:
 // metadata servers, then chunk servers, each from the highest number down, then
 // clients; back the other way round. Each step runs both builds side by side, under
-// a client of the previous build, which is the last to go and the first to come back.
+// clients of the previous build, which are the last to go and the first to come back;
+// two of them fight for a volume, and what they noted is in order after each way.
 func TestRollingUpgradeAndBack(t *testing.T) {
 	opts := container.Options{Images: images(t), Chunkds: 6}
 	now := opts.Images
@@ -24,10 +25,12 @@ func TestRollingUpgradeAndBack(t *testing.T) {
 	c := stage.engine.Start(t, seed(), opts)
 	c.Note("the previous build is of commit %s", commit)
 	before := formats(t, c)
-	old := startLoadOf(t, c, previous.Loader)
+	old, fight := startLoadOf(t, c, previous.Loader), startFightOf(t, c, previous.Loader)
 	replaceAll(t, c, old, now.Strake, c.Metas, c.Chunkds)
 	old.end() // and this build's client reads what it wrote
 	startLoad(t, c).end()
+	fight.progress(t, 4)
+	fight.check(t)
 	if format := differing(before, formats(t, c)); format != "" {
 		t.Logf("*** the way back is not tested: this build writes another version of %s than the previous one reads ***", format)
 		return
@@ -36,6 +39,8 @@ func TestRollingUpgradeAndBack(t *testing.T) {
 	old.checker = previous.Loader
 	replaceAll(t, c, old, previous.Strake, c.Chunkds, c.Metas)
 	old.end()
+	fight.progress(t, 4)
+	fight.check(t)
 }
 
 // replaceAll gives the servers of each kind an image one by one, from the highest
