@@ -48,14 +48,16 @@ type cleaner struct {
 	die  context.CancelFunc
 	done sync.WaitGroup
 
-	one      chan struct{} // one slot: taken by who cleans
-	catalog  catalog       // of who cleans, as is all below
-	geometry layout.Geometry
-	pace     pacer
+	one        chan struct{} // one slot: taken by who cleans
+	catalog    catalog       // of who cleans, as is all below
+	geometry   layout.Geometry
+	pace       pacer
+	unreadable unreadable
+	spoilt     int // victims of the round under way that could not be read
 }
 
 func newCleaner(v *Volume, w *writer) *cleaner {
-	c := &cleaner{v: v, w: w, one: make(chan struct{}, 1), catalog: catalog{}, geometry: v.geometry}
+	c := &cleaner{v: v, w: w, one: make(chan struct{}, 1), catalog: catalog{}, geometry: v.geometry, unreadable: unreadable{}}
 	c.life, c.die = context.WithCancel(w.life)
 	return c
 }
@@ -124,12 +126,15 @@ type CleanReport struct {
 	Needed   int64 `json:"needed_bytes"`    // what the live data needs
 	Blocked  int64 `json:"blocked_bytes"`   // in segments that snapshots need
 	Inherits int64 `json:"inherited_bytes"` // live data in segments of ancestors
+	// Unreadable are segments that were to be emptied, and hold a live block that
+	// could not be read. They are tried again after a minute, then after longer.
+	Unreadable int `json:"unreadable_segments"`
 }
 
 // Clean gives back what space can be given back, as the volume's writer does now
 // and then by itself: until garbage is less than a twentieth of what is needed, or
-// next to nothing. What snapshots need stays. Errors: ErrReadOnly, ErrNoSpace,
-// and those of a writer that ended.
+// next to nothing. What snapshots need stays, and so does what can't be read. Errors:
+// ErrReadOnly, ErrNoSpace, and those of a writer that ended.
 func (v *Volume) Clean(ctx context.Context) (CleanReport, error) {
 	if err := v.writable("clean "+v.name, 0, 0); err != nil {
 		return CleanReport{}, err
@@ -138,7 +143,8 @@ func (v *Volume) Clean(ctx context.Context) (CleanReport, error) {
 	return r, errs.Wrap(err, "clean %s", v.name)
 }
 
-// clean makes rounds until the goal is met. busy says that a client writes.
+// clean makes rounds until the goal is met, then flattens, if that is wished. busy
+// says that a client writes.
 func (c *cleaner) clean(ctx context.Context, busy bool) (r CleanReport, err error) {
 	select {
 	case c.one <- struct{}{}:
@@ -150,45 +156,68 @@ func (c *cleaner) clean(ctx context.Context, busy bool) (r CleanReport, err erro
 	defer context.AfterFunc(c.life, cancel)()
 	defer func() { <-c.one }()
 	defer c.w.closeCold()
-	begun, tight := false, 0
+	s, tight, wrote := situation{busy: busy}, 0, c.v.stats.writes.Load()
 	for least, vain := int64(-1), 0; ; {
-		info, err := c.volume(ctx)
-		if err != nil {
-			return r, err
-		}
-		all, err := c.catalog.take(ctx, c.v, layout.Seq(info.FrozenSeq))
-		if err != nil {
-			return r, err
-		}
-		if info.Flattening && info.Origin != 0 {
-			if err := c.flatten(ctx, &all); err != nil {
-				return r, err
-			}
-			continue
-		}
-		s := situation{busy: busy && !info.Pressed, pressed: info.Pressed, begun: begun}
-		next, err := c.next(ctx, &all, s, &r)
-		if vain++; least < 0 || r.Garbage < least {
+		next, flattens, err := c.look(ctx, &s, &r)
+		if vain++; least < 0 || r.Garbage < least || c.spoilt > 0 {
 			least, vain = r.Garbage, 0
 		}
-		if err != nil || next.vain() || vain == vainRounds {
+		if err != nil {
 			return r, err
 		}
-		begun = true
-		moved, err := c.round(ctx, next)
-		r.Moved += moved
+		if next.vain() || vain >= vainRounds {
+			if flattens == nil {
+				return r, nil
+			}
+			next = *flattens
+		}
+		s.begun = true
+		moved, err := c.once(ctx, next, &r)
+		now := c.v.stats.writes.Load()
+		s.beside, wrote = now != wrote, now
 		if tight++; err == nil || moved > 0 {
 			tight = 0
 		}
 		switch {
 		case err == nil:
-			r.Segments += len(next.victims) + len(next.empty)
 		case errs.KindOf(err) == errs.NoSpace && tight < spaceTries:
 			pause(ctx, spacePause) // what the last root gave up is on its way back
 		default:
 			return r, err
 		}
 	}
+}
+
+// look counts what the volume holds, and chooses the next round. flattens is the one
+// to make when there is nothing to clean, nil when no flattening is wished or possible.
+func (c *cleaner) look(ctx context.Context, s *situation, r *CleanReport) (next round, flattens *round, err error) {
+	info, err := c.volume(ctx)
+	if err != nil {
+		return next, nil, err
+	}
+	all, err := c.catalog.take(ctx, c.v, layout.Seq(info.FrozenSeq))
+	if err != nil {
+		return next, nil, err
+	}
+	s.pressed = info.Pressed
+	if info.Flattening && info.Origin != 0 {
+		flattens = c.flatten(&all, *s)
+	}
+	next, err = c.next(ctx, &all, *s, r)
+	return next, flattens, err
+}
+
+// once makes one round and counts it.
+func (c *cleaner) once(ctx context.Context, next round, r *CleanReport) (moved int64, err error) {
+	c.spoilt = 0
+	moved, err = c.round(ctx, next)
+	r.Moved, r.Unreadable = r.Moved+moved, r.Unreadable+c.spoilt
+	if err == nil {
+		emptied := len(next.victims) + len(next.empty) - c.spoilt
+		r.Segments += emptied
+		c.v.stats.cleaned.Add(uint64(emptied))
+	}
+	return moved, err
 }
 
 // round is what is done before the next root.
@@ -198,15 +227,32 @@ type round struct {
 	vacate  []layout.SegmentID // map segments
 	rate    int64              // bytes a second
 	inTurn  bool               // one victim after the other, so that the first are empty soon
+	flat    bool               // all is copied: the root says that the branch stands alone
 }
 
 func (r *round) vain() bool { return len(r.victims)+len(r.empty)+len(r.vacate) == 0 }
 
 // situation is what a round depends on.
 type situation struct {
-	busy    bool // a client writes
+	busy    bool // a client writes: more garbage is left
+	beside  bool // a client wrote during the last round
 	pressed bool // the cell's space is short
 	begun   bool // it is not the first round: it goes on to where its goal says that it stops
+}
+
+// rate is how much may be moved a second, and most how much in one round, in bytes.
+func (s *situation) rate() int64 {
+	if s.busy || s.beside {
+		return busyRate
+	}
+	return idleRate
+}
+
+func (s *situation) most() int64 {
+	if s.pressed {
+		return pressedBytes
+	}
+	return roundBytes
 }
 
 // next chooses the next round, and reports how the volume stands. Gains depend on
@@ -231,18 +277,18 @@ func (c *cleaner) next(ctx context.Context, all *census, s situation, r *CleanRe
 }
 
 func (c *cleaner) plan(all *census, s situation) round {
-	goal, most, r := clean.Idle, layout.Blocks(roundBytes), round{rate: idleRate, inTurn: s.pressed}
-	if s.busy {
-		goal, r.rate = clean.Busy, busyRate
-	}
+	goal, r := clean.Idle, round{rate: s.rate(), inTurn: s.pressed}
 	if s.pressed {
-		most = layout.Blocks(pressedBytes)
+		r.rate = idleRate
+	} else if s.busy {
+		goal = clean.Busy
 	}
 	if s.begun {
 		goal.Start = goal.Stop
 	}
-	excess := goal.Excess(clean.Garbage(all.list, c.geometry))
-	for _, v := range clean.Choose(all.list, c.geometry, all.head, excess, most) {
+	list := c.unreadable.without(all.list, time.Now())
+	excess := goal.Excess(clean.Garbage(list, c.geometry))
+	for _, v := range clean.Choose(list, c.geometry, all.head, excess, layout.Blocks(s.most())) {
 		if v.Live == 0 {
 			r.empty = append(r.empty, v.ID)
 		} else {
@@ -256,7 +302,7 @@ func (c *cleaner) plan(all *census, s situation) round {
 // round relocates what is live in the victims, and records a root that names them
 // no more.
 func (c *cleaner) round(ctx context.Context, r round) (moved int64, err error) {
-	list, err := c.v.liveIn(ctx, r.victims, r.inTurn)
+	list, err := c.liveIn(ctx, r.victims, r.inTurn)
 	if err != nil {
 		return 0, err
 	}
@@ -266,13 +312,11 @@ func (c *cleaner) round(ctx context.Context, r round) (moved int64, err error) {
 	}
 	c.v.mu.Lock()
 	c.v.tree.Vacate(r.vacate...)
+	c.w.mapper.flat = c.w.mapper.flat || r.flat
 	c.v.mu.Unlock()
 	c.w.closeCold() // it is sealed, and counted, when it is looked at next
 	if e := c.w.mapper.checkpoint(c.w.life); e != nil {
 		return moved, e // what ran out of space has its root all the same: it may free some
-	}
-	if err == nil {
-		c.v.stats.cleaned.Add(uint64(len(r.victims) + len(r.empty)))
 	}
 	return moved, err
 }
@@ -296,7 +340,8 @@ func (c *cleaner) relocate(ctx context.Context, list []clean.Live, rate int64) (
 			break
 		}
 		if err = b.fill(ctx, c.v); err != nil {
-			break
+			list, err = c.sift(ctx, b.list, list, err)
+			continue
 		}
 		done := oneWait()
 		n, e := c.w.relocate(ctx, &b, done)

@@ -2,32 +2,35 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/proto/pb"
 )
 
-// flatten takes one step towards a volume that names nothing of its ancestors: it
-// relocates a round's worth of live blocks, then moves the map's pages, then says
-// so with a root. What was moved stays moved, so it can be broken off anywhere.
-func (c *cleaner) flatten(ctx context.Context, all *census) error {
-	var victims []layout.SegmentID
+// flatten is the next round on the way to a volume that names nothing of its
+// ancestors: it relocates live blocks, then moves the map's pages, then says so with a
+// root. What was moved stays moved, so it can be broken off anywhere. nil: what is left
+// can't be read now.
+func (c *cleaner) flatten(all *census, s situation) *round {
+	r := &round{vacate: all.foreign, rate: s.rate(), inTurn: s.pressed}
+	list := c.unreadable.without(all.inherited, time.Now())
 	var live layout.BlockCount
-	for _, s := range all.inherited {
-		if live += s.Live; len(victims) > 0 && live.Bytes() > roundBytes {
+	for _, one := range list {
+		if live += one.Live; len(r.victims) > 0 && live.Bytes() > s.most() {
 			break
 		}
-		victims = append(victims, s.ID)
+		r.victims = append(r.victims, one.ID)
 	}
-	if len(victims) > 0 || len(all.foreign) > 0 {
-		_, err := c.round(ctx, round{victims: victims, vacate: all.foreign, rate: idleRate})
-		return err
+	switch {
+	case !r.vain():
+	case len(all.inherited) > 0:
+		return nil
+	default:
+		r.flat = true
 	}
-	c.v.mu.Lock()
-	c.w.mapper.flat = true
-	c.v.mu.Unlock()
-	return c.w.mapper.checkpoint(c.w.life)
+	return r
 }
 
 // FlattenVolume wants a clone made independent of what it began as: its writer, or

@@ -23,31 +23,24 @@ const (
 	pageTries = 16
 )
 
-// liveIn lists what is live in segments, in block order, or with inTurn one segment
-// after the other: from the stripe headers it has what was written there, from the
-// map what still is.
-func (v *Volume) liveIn(ctx context.Context, segments []layout.SegmentID, inTurn bool) ([]clean.Live, error) {
-	var all []clean.Live
-	for _, id := range segments {
-		headers, err := v.cell.stripesOf(ctx, id)
-		if err != nil {
-			return nil, errs.Wrap(err, "read the stripe headers of segment %d", id)
-		}
-		var written []clean.Live
-		for _, h := range headers {
-			written = clean.AppendWritten(written, h)
-		}
-		sortByBlock(written)
-		for len(written) > 0 {
-			n := min(len(written), currentStep)
-			if all, err = v.appendLive(ctx, all, written[:n]); err != nil {
-				return nil, err
-			}
-			written = written[n:]
-		}
+// liveOf lists what is live in a segment, in block order: from the stripe headers it
+// has what was written there, from the map what still is.
+func (v *Volume) liveOf(ctx context.Context, id layout.SegmentID) (all []clean.Live, err error) {
+	headers, err := v.cell.stripesOf(ctx, id)
+	if err != nil {
+		return nil, errs.Wrap(err, "read the stripe headers")
 	}
-	if !inTurn {
-		sortByBlock(all)
+	var written []clean.Live
+	for _, h := range headers {
+		written = clean.AppendWritten(written, h)
+	}
+	sortByBlock(written)
+	for len(written) > 0 {
+		n := min(len(written), currentStep)
+		if all, err = v.appendLive(ctx, all, written[:n]); err != nil {
+			return nil, err
+		}
+		written = written[n:]
 	}
 	return all, nil
 }
