@@ -18,6 +18,7 @@ const (
 	chunkCall     = 2 * time.Second
 	recoverCall   = time.Minute
 	rebuildAfter  = 8 * time.Second
+	deleteAfter   = 5 * time.Second
 	cleanAfter    = 3 * time.Second
 	cleanCall     = time.Minute
 )
@@ -27,6 +28,7 @@ func (m *metaService) begin() {
 	limits := reconcile.DefaultLimits()
 	limits.DownAfter, limits.UpAfter, limits.SessionTTL = serverSilence, serverSilence*2/3, sessionTTL
 	limits.RecoverAfter, limits.CreateWithin, limits.RebuildAfter = 2*time.Second, 10*time.Second, rebuildAfter
+	limits.DeleteAfter = deleteAfter
 	limits.CleanAfter, limits.GarbageLeast = cleanAfter, 4*leastGarbage
 	m.planner, m.began = reconcile.New(limits), m.s.now
 	m.sessions, m.nextID = map[layout.SessionID][]simclient.Event{}, m.term<<32

@@ -11,6 +11,7 @@ type Limits struct {
 	RecoverAfter time.Duration // how long a volume may lack a writer before a janitor recovers it
 	PurgeAfter   time.Duration // how long a removed volume is kept
 	RebuildAfter time.Duration // how long a server or device may be gone before its shards are made again
+	DeleteAfter  time.Duration // how long a server or device may be gone before segments are deleted without it
 	Backoff      time.Duration // after a first failure; doubles
 	MaxBackoff   time.Duration
 
@@ -52,6 +53,7 @@ func DefaultLimits() Limits {
 		Scan:         1000,
 		InFlight:     64,
 		RebuildAfter: 10 * time.Minute,
+		DeleteAfter:  30 * time.Second,
 		Rebuild:      1024,
 		PerTarget:    4,
 		Digests:      4,

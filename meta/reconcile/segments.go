@@ -99,11 +99,32 @@ func (pl *plan) frees() {
 	}
 }
 
+// delete has a segment deleted where its shards can be asked now. For a server that is
+// down it waits a moment, since it is mostly back soon; one that was away for longer
+// finds its shard to be a leftover when it comes back. Else one server that is down
+// would keep all space of a cell of k+m servers from coming back.
 func (pl *plan) delete(s *state.Segment) {
 	s.Lost = 0 // a lost shard is deleted like any other
-	if shards, all := pl.shards(s); all {
+	shards, all := pl.shards(s)
+	if all || pl.othersGone(s, shards) {
 		pl.add(Delete{Segment: s.ID, Shards: shards})
 	}
+}
+
+// othersGone tells whether all of a segment's devices but those of some shards have
+// been gone for DeleteAfter, or for good.
+func (pl *plan) othersGone(s *state.Segment, but []Shard) bool {
+	for i, place := range s.Placements {
+		if slices.ContainsFunc(but, func(sh Shard) bool { return int(sh.Index) == i }) {
+			continue
+		}
+		d, _ := pl.view.Device(place.Device)
+		since, gone := pl.p.gone.since[place.Device]
+		if d.State != state.DeviceDead && !(gone && pl.now-since >= pl.p.limits.DeleteAfter) {
+			return false
+		}
+	}
+	return true
 }
 
 // endangered tells whether a shard of the segment is gone for good.

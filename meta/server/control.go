@@ -31,7 +31,7 @@ func newControl(t Timing) *control {
 	l := reconcile.DefaultLimits()
 	l.DownAfter, l.UpAfter = t.ServerSilence, t.ServerSilence*2/3
 	l.SessionTTL, l.PurgeAfter, l.RecoverAfter, l.CleanAfter = t.SessionTTL, t.PurgeAfter, t.RecoverAfter, t.CleanAfter
-	l.RebuildAfter = t.RebuildAfter
+	l.RebuildAfter, l.DeleteAfter = t.RebuildAfter, t.DeleteAfter
 	l.CreateWithin = max(t.ChunkCall*(allocateTries+1), l.CreateWithin)
 	limps := limping.DefaultLimits()
 	limps.Hold = t.LimpingHold

@@ -31,6 +31,7 @@ type Timing struct {
 	RecoverAfter  time.Duration // 2 s: how long a volume may lack a writer before a janitor recovers it
 	CleanAfter    time.Duration // 10 s: how long a volume that holds garbage must lack a writer before a janitor cleans it
 	RebuildAfter  time.Duration // 10 min: how long a server or device may be gone before its shards are made again
+	DeleteAfter   time.Duration // 30 s: how long a server or device may be gone before segments are deleted without it
 	RebuildCall   time.Duration // 30 min: for the rebuild of one shard
 	PurgeAfter    time.Duration // 24 h: how long a removed volume can be brought back
 	LimpingHold   time.Duration // 30 s: how long a device that limped must be quick before it is up again
@@ -50,6 +51,7 @@ func (t Timing) withDefaults() Timing {
 	or(&t.RecoverAfter, 2*time.Second)
 	or(&t.CleanAfter, 10*time.Second)
 	or(&t.RebuildAfter, 10*time.Minute)
+	or(&t.DeleteAfter, 30*time.Second)
 	or(&t.RebuildCall, 30*time.Minute)
 	or(&t.PurgeAfter, 24*time.Hour)
 	or(&t.LimpingHold, limping.DefaultLimits().Hold)
