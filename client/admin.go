@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"strake/internal/errs"
@@ -189,19 +190,80 @@ func (c *Cell) RemoveVolume(ctx context.Context, name string, now bool) error {
 	})
 }
 
-// UndeleteVolume brings a removed volume back. Errors: ErrNotFound, ErrExists
-// when the name was taken since.
-func (c *Cell) UndeleteVolume(ctx context.Context, name string) (VolumeInfo, error) {
+// UndeleteVolume brings a removed volume back. id says which one, where several
+// removed volumes have had the name (Volumes lists them); 0 where one has. Errors:
+// ErrNotFound, ErrInvalidArgument (several have), ErrExists when the name was taken
+// since.
+func (c *Cell) UndeleteVolume(ctx context.Context, name string, id uint64) (VolumeInfo, error) {
 	op := "undelete volume " + name
 	n, err := parseName(op, name)
+	if err == nil && id != 0 {
+		_, err = c.removedVolume(ctx, op, n, id)
+	}
 	if err != nil {
 		return VolumeInfo{}, err
 	}
-	request := &pb.UndeleteVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume}
+	request := &pb.UndeleteVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Name: n.Volume, Id: id}
 	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.UndeleteVolumeReply, error) {
 		return m.UndeleteVolume(ctx, request)
 	})
 	return volumeInfo(r.GetVolume()), err
+}
+
+// PurgeVolume frees the space of a volume that was removed before, at once: it can't be
+// brought back any more. id as in UndeleteVolume; errors too.
+func (c *Cell) PurgeVolume(ctx context.Context, name string, id uint64) (VolumeInfo, error) {
+	op := "free removed volume " + name
+	n, err := parseName(op, name)
+	if err != nil {
+		return VolumeInfo{}, err
+	}
+	v, err := c.removedVolume(ctx, op, n, id)
+	if err != nil {
+		return VolumeInfo{}, err
+	}
+	request := &pb.RemoveVolumeRequest{Command: newCommand(), Id: v.ID, Now: true}
+	_, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RemoveVolumeReply, error) {
+		return m.RemoveVolume(ctx, request)
+	})
+	return v, err
+}
+
+// RemovedVolumes lists the removed volumes of one name that can be brought back.
+func (c *Cell) RemovedVolumes(ctx context.Context, name string) (list []VolumeInfo, err error) {
+	n, err := parseName("list removed volumes", name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Volumes(ctx, n.Tenant, true)
+	for _, v := range all {
+		if v.Name == n.String() {
+			list = append(list, v)
+		}
+	}
+	return list, err
+}
+
+// removedVolume finds a removed volume by name, and by id where several have had it.
+func (c *Cell) removedVolume(ctx context.Context, op string, n layout.VolumeName, id uint64) (VolumeInfo, error) {
+	list, err := c.RemovedVolumes(ctx, n.String())
+	if err != nil {
+		return VolumeInfo{}, errs.Wrap(err, "%s", op)
+	}
+	for _, v := range list {
+		if v.ID == id || id == 0 && len(list) == 1 {
+			return v, nil
+		}
+	}
+	if id == 0 && len(list) > 1 {
+		return VolumeInfo{}, errs.New(errs.InvalidArgument, op, "%d removed volumes are called %s, among them %d and %d", len(list), n, list[0].ID, list[1].ID).
+			WithHint("say which one with --id; `strake volume ls --removed` tells when each was removed")
+	}
+	what := n.String()
+	if id != 0 {
+		what = fmt.Sprintf("%s with id %d", n, id)
+	}
+	return VolumeInfo{}, errs.New(errs.NotFound, op, "there is no removed volume %s", what).WithHint("`strake volume ls --removed` lists them")
 }
 
 func volumeInfo(v *pb.Volume) VolumeInfo {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"strake/internal/errs"
@@ -10,9 +11,15 @@ import (
 	"strake/proto/pb"
 )
 
-// closeSnapshotTimeout bounds the call that gives a snapshot up; the session's
-// end does it too.
-const closeSnapshotTimeout = 2 * time.Second
+const (
+	// closeSnapshotTimeout bounds the call that gives a snapshot up; the session's
+	// end does it too.
+	closeSnapshotTimeout = 2 * time.Second
+	// pinPause is the wait after a new session could not take a snapshot over; it
+	// doubles up to pinLongest.
+	pinPause   = 50 * time.Millisecond
+	pinLongest = 2 * time.Second
+)
 
 // frozen is the snapshot that a handle reads.
 type frozen struct {
@@ -20,7 +27,8 @@ type frozen struct {
 	seq layout.Seq
 }
 
-// OpenSnapshot opens a snapshot or a tag (`volume@name`) for reading. It stays
+// OpenSnapshot opens a snapshot or a tag (`volume@name`, of a tag also
+// `volume@digest`) for reading. It stays
 // readable until it is closed, also when it is removed meanwhile. Errors:
 // ErrNotFound, ErrUnavailable.
 func (c *Cell) OpenSnapshot(ctx context.Context, name string) (*Volume, error) {
@@ -30,24 +38,41 @@ func (c *Cell) OpenSnapshot(ctx context.Context, name string) (*Volume, error) {
 	return c.Open(ctx, name, OpenOptions{})
 }
 
-// OpenDigest opens any tag with a content digest, 64 hexadecimal digits, for
-// reading: all of them have the same bytes. Error: ErrNotFound.
-func (c *Cell) OpenDigest(ctx context.Context, digest string) (*Volume, error) {
+// OpenDigest opens any of a tenant's tags with a content digest, 64 hexadecimal
+// digits, for reading: all of them have the same bytes. tenant "" is "default". Error:
+// ErrNotFound.
+func (c *Cell) OpenDigest(ctx context.Context, tenant, digest string) (*Volume, error) {
 	op := "open tag " + digest
-	b, err := hex.DecodeString(digest)
-	if err != nil || len(b) != digestBytes {
-		return nil, errs.New(errs.InvalidArgument, op, "it is no digest").WithHint("a digest has 64 hexadecimal digits")
+	if !layout.IsDigest(digest) {
+		return nil, errs.New(errs.InvalidArgument, op, "it is no digest").WithHint("a digest has %d hexadecimal digits, in lower case", layout.DigestDigits)
 	}
-	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.GetSnapshotReply, error) {
-		return m.GetSnapshot(ctx, &pb.GetSnapshotRequest{Digest: b})
-	})
+	return c.openDigest(ctx, op, layout.VolumeName{Tenant: tenant, Snapshot: digest})
+}
+
+func (c *Cell) openDigest(ctx context.Context, op string, n layout.VolumeName) (*Volume, error) {
+	f, err := c.tagByDigest(ctx, op, n)
 	if err != nil {
 		return nil, err
 	}
-	return c.openPinned(ctx, &pb.OpenSnapshotRequest{Id: r.Snapshot.Id})
+	return c.openPinned(ctx, &pb.OpenSnapshotRequest{Id: f.Id})
+}
+
+// tagByDigest finds a tag by the digest that stands in place of its name.
+func (c *Cell) tagByDigest(ctx context.Context, op string, n layout.VolumeName) (*pb.Snapshot, error) {
+	b, err := hex.DecodeString(n.Snapshot)
+	if err != nil {
+		return nil, errs.New(errs.InvalidArgument, op, "%s is no digest", n.Snapshot)
+	}
+	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.GetSnapshotReply, error) {
+		return m.GetSnapshot(ctx, &pb.GetSnapshotRequest{Tenant: n.Tenant, Volume: n.Volume, Digest: b})
+	})
+	return r.GetSnapshot(), err
 }
 
 func (c *Cell) openFrozen(ctx context.Context, n layout.VolumeName, _ OpenOptions) (*Volume, error) {
+	if layout.IsDigest(n.Snapshot) {
+		return c.openDigest(ctx, "open tag "+n.String(), n)
+	}
 	return c.openPinned(ctx, &pb.OpenSnapshotRequest{Tenant: n.Tenant, Volume: n.Volume, Name: n.Snapshot})
 }
 
@@ -144,22 +169,46 @@ func (c *Cell) unpin(ctx context.Context, id uint64) {
 	close(under)
 }
 
-// pinAgain has a new session keep what the lost one did. A snapshot that was
-// removed meanwhile is gone: reads of it may fail from now on.
-func (c *Cell) pinAgain(ctx context.Context) {
+// pinAgain has a new session keep what the lost one did, and repeats that until it is
+// done or the session is lost too. A snapshot that was removed meanwhile is gone: reads
+// of it may fail from now on.
+func (c *Cell) pinAgain(ctx context.Context, session layout.SessionID) {
 	c.mu.Lock()
 	var ids []uint64
 	for id := range c.pins {
 		ids = append(ids, id)
 	}
 	c.mu.Unlock()
-	for _, id := range ids {
-		err := c.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
-			_, err := m.OpenSnapshot(ctx, &pb.OpenSnapshotRequest{Session: uint64(c.session.current()), Id: id})
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			c.cfg.Logger.Warn("open snapshot lost with its session", "snapshot", id, "err", err)
+	for wait := pinPause; ; wait = min(2*wait, pinLongest) {
+		ids = slices.DeleteFunc(ids, func(id uint64) bool { return c.pinOnce(ctx, session, id) })
+		if len(ids) == 0 {
+			return
+		}
+		pause(ctx, wait)
+		if ctx.Err() != nil || c.session.current() != session {
+			return
 		}
 	}
+}
+
+// pinOnce tries to have a session keep a snapshot; false: it is to be tried again.
+func (c *Cell) pinOnce(ctx context.Context, session layout.SessionID, id uint64) bool {
+	c.mu.Lock()
+	wanted := c.pins[id] > 0
+	c.mu.Unlock()
+	if !wanted {
+		return true // closed meanwhile
+	}
+	err := c.meta.Do(ctx, func(ctx context.Context, m pb.MetaClient) error {
+		_, err := m.OpenSnapshot(ctx, &pb.OpenSnapshotRequest{Session: uint64(session), Id: id})
+		return err
+	})
+	switch errs.KindOf(err) {
+	case errs.OK:
+		return true
+	case errs.NotFound:
+		c.cfg.Logger.Warn("open snapshot lost with its session", "snapshot", id, "err", err)
+		return true
+	}
+	return ctx.Err() != nil
 }

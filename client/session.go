@@ -79,7 +79,8 @@ func (s *session) run(ctx context.Context) {
 		if s.reopen(ctx) != nil {
 			return
 		}
-		s.cell.pinAgain(ctx)
+		next := s.current()
+		s.done.Go(func() { s.cell.pinAgain(ctx, next) }) // the session is kept meanwhile
 	}
 }
 
@@ -135,7 +136,7 @@ func (s *session) deliver(ctx context.Context, e *pb.SessionEvent) {
 	for _, v := range s.cell.writers() {
 		switch {
 		case e.Kind == pb.SessionEvent_BARRIER && layout.VolumeID(e.Volume) == v.id:
-			v.w.calls.start(func() { v.w.barrier(e.Barrier) })
+			v.w.calls.start(func() { v.w.barrier(e.Barrier, e.Root) })
 		case e.Kind == pb.SessionEvent_SERVER_DOWN:
 			v.serverDown(layout.ServerID(e.Server))
 		case e.Kind == pb.SessionEvent_LEASE_LOST && layout.VolumeID(e.Volume) == v.id && s.deposed(ctx, v):

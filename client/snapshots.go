@@ -35,9 +35,11 @@ type SnapshotInfo struct {
 	Content int64    `json:"content_bytes,omitempty"` // in blocks that are not zero
 	Holds   []string `json:"holds,omitempty"`         // who keeps it from being removed
 	// Told by Snapshot alone:
-	Clones     []string `json:"clones,omitempty"` // volumes that began as it
-	Open       bool     `json:"open,omitempty"`   // somebody reads it
-	FreesBytes uint64   `json:"frees_bytes"`      // what its removal gives back, parity included
+	Clones []string `json:"clones,omitempty"` // volumes that began as it
+	Open   bool     `json:"open,omitempty"`   // somebody reads it
+	// What its removal gives back at once, and about what cleaning gives back then, parity included.
+	FreesBytes     uint64 `json:"frees_bytes"`
+	CleanableBytes uint64 `json:"cleanable_bytes"`
 }
 
 func snapshotInfo(s *pb.Snapshot) SnapshotInfo {
@@ -47,7 +49,7 @@ func snapshotInfo(s *pb.Snapshot) SnapshotInfo {
 	info := SnapshotInfo{ID: s.Id, Name: layout.VolumeName{Tenant: s.Tenant, Volume: s.VolumeName, Snapshot: s.Name}.String(),
 		Kind: s.Kind, Size: int64(s.SizeBytes), Seq: s.Seq, Epoch: s.Epoch, MapRoot: s.RootNumber,
 		Ready: len(s.Digest) > 0, Digest: hex.EncodeToString(s.Digest), Content: layout.BlockCount(s.Blocks).Bytes(),
-		Holds: s.Holds, Clones: s.Clones, Open: s.Open, FreesBytes: s.FreesBytes}
+		Holds: s.Holds, Clones: s.Clones, Open: s.Open, FreesBytes: s.FreesBytes, CleanableBytes: s.CleanableBytes}
 	if s.AtUnix != 0 {
 		info.CreatedAt = time.Unix(int64(s.AtUnix), 0).UTC()
 	}
@@ -142,6 +144,13 @@ func (c *Cell) Snapshot(ctx context.Context, name string) (SnapshotInfo, error) 
 	n, err := parseSnapshot(op, name)
 	if err != nil {
 		return SnapshotInfo{}, err
+	}
+	if layout.IsDigest(n.Snapshot) {
+		f, err := c.tagByDigest(ctx, op, n)
+		if err != nil {
+			return SnapshotInfo{}, err
+		}
+		n.Snapshot = f.Name
 	}
 	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.GetSnapshotReply, error) {
 		return m.GetSnapshot(ctx, &pb.GetSnapshotRequest{Tenant: n.Tenant, Volume: n.Volume, Name: n.Snapshot})

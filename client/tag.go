@@ -58,7 +58,7 @@ func (j *Janitor) DigestTag(ctx context.Context, id layout.SnapshotID) error {
 }
 
 // VerifyTag reads every byte of a tag, or of a snapshot, and compares it with its
-// digest if it has one; read is told how many bytes more were read. Error:
+// digest if it has one; read, if not nil, is told how many bytes more were read. Error:
 // ErrCorrupt when they differ.
 func (c *Cell) VerifyTag(ctx context.Context, name string, read func(n int64)) (TagReport, error) {
 	op := "verify " + name
@@ -78,7 +78,9 @@ func (c *Cell) VerifyTag(ctx context.Context, name string, read func(n int64)) (
 			digest.Add(layout.BlockNumber((off+int64(i))/layout.BlockSize), stripe.BlockCRC(p[i:][:layout.BlockSize]))
 		}
 		sum.Write(p)
-		read(int64(len(p)))
+		if read != nil {
+			read(int64(len(p)))
+		}
 	})
 	if err != nil {
 		return TagReport{}, errs.Wrap(err, "%s", op)

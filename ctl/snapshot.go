@@ -162,7 +162,7 @@ func (a *app) showSnapshot(ctx context.Context, cell *client.Cell, name string) 
 		return err
 	}
 	return a.print(s, func(w io.Writer) {
-		frees := sizeText(s.FreesBytes) + ", parity included"
+		frees := freesText(&s) + ", parity included"
 		if len(s.Clones) > 0 || s.Open {
 			frees = "nothing while clones or readers stand on it"
 		}
@@ -174,6 +174,14 @@ func (a *app) showSnapshot(ctx context.Context, cell *client.Cell, name string) 
 			{"removal frees", frees},
 		})
 	})
+}
+
+// freesText tells what the removal of a snapshot gives back.
+func freesText(s *client.SnapshotInfo) string {
+	if s.CleanableBytes == 0 {
+		return sizeText(s.FreesBytes)
+	}
+	return fmt.Sprintf("%s, and about %s more by cleaning", sizeText(s.FreesBytes), sizeText(s.CleanableBytes))
 }
 
 func (a *app) snapshotRemove() *cobra.Command {
@@ -191,7 +199,7 @@ readers that have it open go on; the space they need stays until they are gone.`
 				}
 				if !yes {
 					return errs.New(errs.InvalidArgument, "remove snapshot "+s.Name, "what the volume was on %s would be lost; that frees %s",
-						s.CreatedAt.Format("2006-01-02 15:04:05 UTC"), sizeText(s.FreesBytes)).WithHint("add --yes to remove it")
+						s.CreatedAt.Format("2006-01-02 15:04:05 UTC"), freesText(&s)).WithHint("add --yes to remove it")
 				}
 				if err := cell.RemoveSnapshot(ctx, args[0]); err != nil {
 					return err

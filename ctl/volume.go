@@ -126,8 +126,16 @@ func volumeTable(w io.Writer, list []client.VolumeInfo, removed bool) {
 	}
 	var rows [][]string
 	for _, v := range list {
+		if removed {
+			rows = append(rows, []string{v.Name, strconv.FormatUint(v.ID, 10), sizeText(uint64(v.Size)), sizeText(v.StoredBytes), v.RemovedAt.Format("2006-01-02 15:04:05")})
+			continue
+		}
 		rows = append(rows, []string{v.Name, sizeText(uint64(v.Size)), fmt.Sprintf("%d+%d", v.K, v.M), v.Class,
 			v.State, liveColumn(v), sizeText(v.StoredBytes), v.Holder})
+	}
+	if removed {
+		table(w, []string{"NAME", "ID", "SIZE", "STORED", "REMOVED (UTC)"}, rows)
+		return
 	}
 	table(w, []string{"NAME", "SIZE", "GEOMETRY", "CLASS", "STATE", "LIVE", "STORED", "WRITER"}, rows)
 }
@@ -204,8 +212,11 @@ func originText(v client.VolumeInfo) string {
 
 // snapshotsText tells how many snapshots a volume has, and what only they need.
 func snapshotsText(v client.VolumeInfo) string {
-	if v.Snapshots == 0 {
+	switch {
+	case v.Snapshots == 0 && v.SnapshotBytes == 0:
 		return ""
+	case v.Snapshots == 0:
+		return fmt.Sprintf("none but removed ones on which others stand, which alone need %s of what is stored", sizeText(v.SnapshotBytes))
 	}
 	return fmt.Sprintf("%d, which alone need %s of what is stored", v.Snapshots, sizeText(v.SnapshotBytes))
 }

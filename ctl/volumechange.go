@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -53,34 +54,49 @@ func (a *app) resize(ctx context.Context, cell *client.Cell, op, name string, by
 
 func (a *app) volumeRemove() *cobra.Command {
 	var now, yes bool
+	var id uint64
 	c := &cobra.Command{
 		Use: "rm NAME", Short: "remove a volume (kept 24 h for undelete)", Args: exactArgs(1),
+		Long: `Remove a volume, with its snapshots and tags. It is kept for 24 hours, counted by the
+metadata server that leads from when it began to lead at the latest, and can be brought back
+until then. With --now its space is freed at once; that also goes for a volume that was removed
+before, which --id names where several removed volumes have had the name.`,
 		Example: "  strake volume rm train --yes\n  strake volume rm train --now --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if id != 0 && !now {
+				return usagef("--id goes with --now: it names a volume that was removed before")
+			}
 			return a.withVolume(cmd.Context(), "remove volume", args[0], func(ctx context.Context, cell *client.Cell) error {
-				return a.remove(ctx, cell, args[0], now, yes)
+				return a.remove(ctx, cell, args[0], id, now, yes)
 			})
 		},
 	}
 	c.Flags().BoolVar(&now, "now", false, "free its space at once; it can't be brought back")
+	c.Flags().Uint64Var(&id, "id", 0, "with --now: the removed volume with this id, as `volume ls --removed` shows it")
 	c.Flags().BoolVar(&yes, "yes", false, "do it")
 	return c
 }
 
-func (a *app) remove(ctx context.Context, cell *client.Cell, name string, now, yes bool) error {
+// remove removes a volume. With now it also takes one that was removed before, when
+// nothing else has its name or when its id is given.
+func (a *app) remove(ctx context.Context, cell *client.Cell, name string, id uint64, now, yes bool) error {
 	v, err := cell.Volume(ctx, name)
+	before := now && (id != 0 || errors.Is(err, client.ErrNotFound))
+	if before {
+		v, err = a.removedBefore(ctx, cell, name, id, err)
+	}
 	if err != nil {
 		return err
 	}
 	if !yes {
-		lost := "it could be brought back within 24 h"
-		if now {
-			lost = "it could not be brought back"
-		}
-		return errs.New(errs.InvalidArgument, "remove volume "+name, "%s with %s stored would be removed; %s",
-			sizeText(uint64(v.Size)), sizeText(v.StoredBytes), lost).WithHint("add --yes to remove it")
+		return errs.New(errs.InvalidArgument, "remove volume "+name, "%s", lostWith(&v, now)).WithHint("add --yes to remove it")
 	}
-	if err := cell.RemoveVolume(ctx, name, now); err != nil {
+	if before {
+		_, err = cell.PurgeVolume(ctx, name, v.ID)
+	} else {
+		err = cell.RemoveVolume(ctx, name, now)
+	}
+	if err != nil {
 		return err
 	}
 	return a.print(map[string]any{"removed": v.Name, "undelete_possible": !now}, func(w io.Writer) {
@@ -91,13 +107,48 @@ func (a *app) remove(ctx context.Context, cell *client.Cell, name string, now, y
 	})
 }
 
+// removedBefore finds the volume that `rm --now` means, which nothing else names:
+// missing says so.
+func (a *app) removedBefore(ctx context.Context, cell *client.Cell, name string, id uint64, missing error) (client.VolumeInfo, error) {
+	list, err := cell.RemovedVolumes(ctx, name)
+	switch {
+	case err != nil:
+		return client.VolumeInfo{}, err
+	case id == 0 && len(list) == 0:
+		return client.VolumeInfo{}, missing
+	case id == 0 && len(list) == 1:
+		return list[0], nil
+	}
+	for _, v := range list {
+		if v.ID == id {
+			return v, nil
+		}
+	}
+	return client.VolumeInfo{}, errs.New(errs.InvalidArgument, "remove volume "+name, "%d removed volumes are called so, none has id %d", len(list), id).
+		WithHint("`strake volume ls --removed` lists them; --id says which one")
+}
+
+// lostWith tells what goes with a volume.
+func lostWith(v *client.VolumeInfo, now bool) string {
+	with, back := "", "it could be brought back within 24 h"
+	if v.Snapshots > 0 {
+		with = fmt.Sprintf(", and with it its %d snapshots and tags", v.Snapshots)
+		back = "they could be brought back within 24 h"
+	}
+	if now {
+		back = "that can't be taken back"
+	}
+	return fmt.Sprintf("%s with %s stored would be removed%s; %s", sizeText(uint64(v.Size)), sizeText(v.StoredBytes), with, back)
+}
+
 func (a *app) volumeUndelete() *cobra.Command {
-	return &cobra.Command{
+	var id uint64
+	c := &cobra.Command{
 		Use: "undelete NAME", Short: "bring a removed volume back", Args: exactArgs(1),
-		Example: "  strake volume undelete train",
+		Example: "  strake volume undelete train\n  strake volume undelete train --id 17",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withVolume(cmd.Context(), "undelete volume", args[0], func(ctx context.Context, cell *client.Cell) error {
-				v, err := cell.UndeleteVolume(ctx, args[0])
+				v, err := cell.UndeleteVolume(ctx, args[0], id)
 				if err != nil {
 					return err
 				}
@@ -105,4 +156,6 @@ func (a *app) volumeUndelete() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().Uint64Var(&id, "id", 0, "which one, where several removed volumes have had the name")
+	return c
 }

@@ -300,12 +300,20 @@ func TestATagsDigestTellsItsContentAndNotItsPlace(t *testing.T) {
 	if err != nil || r.Digest != two.Digest || !r.Ready || r.Content != 3*mib || r.Bytes != 32*mib {
 		t.Errorf("%+v %v", r, err)
 	}
-	byDigest, err := cell.OpenDigest(t.Context(), one.Digest)
+	byDigest, err := cell.OpenDigest(t.Context(), "", one.Digest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	holds(t, byDigest, content, mib)
 	closed(t, byDigest)
+	frozenAs(t, cell, "w@"+one.Digest, content, mib)
+	_, err = cell.OpenDigest(t.Context(), "another", one.Digest)
+	fails(t, "another tenant's digest", err, client.ErrNotFound)
+	_, err = cell.Open(t.Context(), "v@"+other.Digest, client.OpenOptions{})
+	fails(t, "another volume's digest", err, client.ErrNotFound)
+	if again, err := cell.VerifyTag(t.Context(), "v@"+one.Digest, nil); err != nil || again.Digest != one.Digest {
+		t.Errorf("%+v %v", again, err)
+	}
 	if _, err := cell.HoldTag(t.Context(), "v@t", "job"); err != nil {
 		t.Fatal(err)
 	}

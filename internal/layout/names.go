@@ -46,8 +46,17 @@ func TenantOf(name string) TenantID {
 	return TenantID(h.Sum32()%(1<<32-2)) + DefaultTenantID + 1
 }
 
-// ParseVolumeName parses `[tenant/]volume[@snapshot]`. The error says which
-// part was refused and why.
+// DigestDigits is how long a tag's content digest is in hexadecimal: longer than any
+// name, so that `volume@digest` names a tag too.
+const DigestDigits = 64
+
+// IsDigest tells whether the snapshot part of a name is a content digest.
+func IsDigest(s string) bool {
+	return len(s) == DigestDigits && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// ParseVolumeName parses `[tenant/]volume[@snapshot]`; in place of a snapshot's name
+// may stand a tag's content digest. The error says which part was refused and why.
 func ParseVolumeName(s string) (VolumeName, error) {
 	n := VolumeName{Tenant: DefaultTenant}
 	rest, snapshot, hasSnapshot := strings.Cut(s, "@")
@@ -68,7 +77,7 @@ func ParseVolumeName(s string) (VolumeName, error) {
 	}
 	n.Volume = volume
 	if hasSnapshot {
-		if err := CheckName("snapshot", snapshot); err != nil {
+		if err := CheckName("snapshot", snapshot); err != nil && !IsDigest(snapshot) {
 			return VolumeName{}, err
 		}
 		n.Snapshot = snapshot

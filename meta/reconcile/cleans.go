@@ -41,7 +41,8 @@ func newCleaning() cleaning {
 // cleans hands volumes to janitors that hold garbage, or are to be flattened, while
 // nobody writes them: a writer cleans its own volume. One that was cleaned is left
 // alone until it is written again or a snapshot of it goes: what the last cleaning
-// left can't be had.
+// left can't be had. So is one whose writer was gone before its first root: its janitor
+// counts.
 func (pl *plan) cleans() {
 	up := pl.upServers()
 	if len(up) == 0 {
@@ -82,8 +83,9 @@ func (pl *plan) wantsCleaning(v *state.Volume) string {
 	if v.Holder != 0 || v.Unsealed > 0 || !v.Closed {
 		return ""
 	}
-	garbage := v.Garbage()
-	dirty := garbage >= pl.p.limits.GarbageLeast && garbage >= v.StoredBytes/garbageShare
+	garbage, least := v.Garbage(), pl.p.limits.GarbageLeast
+	uncounted := !v.Counted() && v.StoredBytes >= v.RetiredBytes+least
+	dirty := uncounted || garbage >= least && garbage >= v.StoredBytes/garbageShare
 	switch left, cleaned := pl.p.cleaning.left[v.ID]; {
 	case !dirty && !v.Flattening:
 		delete(pl.p.cleaning.left, v.ID)
@@ -92,6 +94,8 @@ func (pl *plan) wantsCleaning(v *state.Volume) string {
 		return ""
 	case v.Flattening:
 		return "it is to be flattened"
+	case uncounted:
+		return fmt.Sprintf("nobody has counted how much of the %s that it stores is garbage", layout.SizeText(v.StoredBytes))
 	}
 	return fmt.Sprintf("%s of the %s that it stores are garbage", layout.SizeText(garbage), layout.SizeText(v.StoredBytes))
 }

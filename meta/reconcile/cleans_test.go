@@ -26,6 +26,14 @@ func (w *world) plans(seconds int) {
 // halfEmpty is a volume without a writer that stores 96 MiB, of which blocks are live
 // by its newest root.
 func (w *world) halfEmpty(name string, blocks uint64) layout.VolumeID {
+	id := w.filled(name)
+	w.root(id, blocks)
+	w.released(id)
+	return id
+}
+
+// filled is a volume with a writer that stores 96 MiB and has no root.
+func (w *world) filled(name string) layout.VolumeID {
 	id := w.create(name)
 	for range 3 {
 		s := w.allocate(id, 1, 2)
@@ -37,10 +45,12 @@ func (w *world) halfEmpty(name string, blocks uint64) layout.VolumeID {
 		v, _ := w.state.View().Volume(id)
 		w.must(state.SealSegments{Volume: id, Epoch: v.Epoch, Seals: []state.Seal{seal}})
 	}
-	w.root(id, blocks)
+	return id
+}
+
+func (w *world) released(id layout.VolumeID) {
 	v, _ := w.state.View().Volume(id)
 	w.must(state.ReleaseLease{Session: w.session, Volume: id, Epoch: v.Epoch, LastSeq: v.LastSeq})
-	return id
 }
 
 func (w *world) root(id layout.VolumeID, live uint64) {
@@ -66,8 +76,7 @@ func TestAVolumeWithGarbageAndNoWriterIsCleanedOnceUntilItChanges(t *testing.T) 
 	if len(w.cleaned) != 1 {
 		t.Fatalf("cleaned %+v while it is written", w.cleaned)
 	}
-	vol, _ := w.state.View().Volume(v)
-	w.must(state.ReleaseLease{Session: w.session, Volume: v, Epoch: vol.Epoch, LastSeq: vol.LastSeq})
+	w.released(v)
 	w.plans(60)
 	if len(w.cleaned) != 2 {
 		t.Fatalf("cleaned %+v after it was written", w.cleaned)
@@ -76,6 +85,24 @@ func TestAVolumeWithGarbageAndNoWriterIsCleanedOnceUntilItChanges(t *testing.T) 
 	w.plans(60)
 	if len(w.cleaned) != 3 {
 		t.Fatalf("cleaned %+v by two leaders", w.cleaned)
+	}
+}
+
+func TestAVolumeWhoseWriterWasGoneBeforeItsFirstRootIsCleanedOnce(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	v := w.filled("v")
+	w.released(v)
+	w.released(w.create("small"))
+	w.plans(60)
+	if len(w.cleaned) != 1 || w.cleaned[0].Volume != v || !strings.Contains(w.cleaned[0].Reason, "counted") {
+		t.Fatalf("cleaned %+v", w.cleaned)
+	}
+	w.must(state.AcquireLease{ID: w.next(), Session: w.session, Volume: state.VolumeRef{ID: v}})
+	w.root(v, 3*1024) // as its janitor may record it
+	w.released(v)
+	w.plans(60)
+	if len(w.cleaned) != 1 {
+		t.Fatalf("cleaned %+v, and it holds no garbage", w.cleaned)
 	}
 }
 

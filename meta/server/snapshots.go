@@ -22,7 +22,7 @@ func (s *Server) CreateSnapshots(ctx context.Context, r *pb.CreateSnapshotsReque
 	}
 	for {
 		cmd.Items = slices.Clone(cmd.Items)
-		if err := s.askWriters(ctx, op, cmd.Items); err != nil {
+		if err := s.askWriters(ctx, op, cmd.Items, cmd.Tag); err != nil {
 			return nil, err
 		}
 		_, err := s.propose(ctx, cmd)
@@ -61,7 +61,8 @@ func snapshotWhole(view *state.View, f *state.Frozen) *pb.Snapshot {
 			out.Clones = append(out.Clones, layout.VolumeName{Tenant: branches[i].Tenant, Volume: branches[i].Name}.String())
 		}
 	}
-	out.Open, out.FreesBytes = read, view.Frees(f)
+	out.Open = read
+	out.FreesBytes, out.CleanableBytes = view.Frees(f)
 	return out
 }
 
@@ -93,11 +94,11 @@ func (s *Server) GetSnapshot(ctx context.Context, r *pb.GetSnapshotRequest) (*pb
 		return nil, err
 	}
 	if len(r.GetDigest()) > 0 {
-		list := view.SnapshotsByDigest(r.GetDigest())
-		if len(list) == 0 || len(r.GetDigest()) != state.DigestBytes {
+		f, ok := view.TagByDigest(r.GetTenant(), r.GetVolume(), r.GetDigest())
+		if !ok || len(r.GetDigest()) != state.DigestBytes {
 			return nil, errs.New(errs.NotFound, "look up tag", "no tag has the digest %x", r.GetDigest()).WithHint("`strake tag ls` lists them")
 		}
-		return &pb.GetSnapshotReply{Snapshot: snapshotWhole(view, &list[0])}, nil
+		return &pb.GetSnapshotReply{Snapshot: snapshotOut(view, &f)}, nil
 	}
 	f, err := view.FindSnapshot(refIn(r.GetTenant(), r.GetVolume(), 0), r.GetName())
 	if err != nil {

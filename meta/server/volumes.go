@@ -54,8 +54,8 @@ func (s *Server) GetVolume(ctx context.Context, r *pb.GetVolumeRequest) (*pb.Get
 	}
 	out := volumeOut(view, &v)
 	out.Pressed = s.pressed(view)
-	if r.GetId() == 0 { // it reads all retired segments; programs ask by id
-		out.SnapshotBytes = view.HeldBySnapshots(v.FamilyID())
+	if r.GetId() == 0 { // it reads all of its segments; programs ask by id
+		out.SnapshotBytes = view.HeldBySnapshots(&v)
 	}
 	return &pb.GetVolumeReply{Volume: out}, nil
 }
@@ -102,7 +102,7 @@ func (s *Server) ResizeVolume(ctx context.Context, r *pb.ResizeVolumeRequest) (*
 // RemoveVolume implements pb.MetaServer.
 func (s *Server) RemoveVolume(ctx context.Context, r *pb.RemoveVolumeRequest) (*pb.RemoveVolumeReply, error) {
 	_, err := s.propose(ctx, state.RemoveVolume{
-		ID: state.CommandID(r.GetCommand()), Volume: refIn(r.GetTenant(), r.GetName(), 0),
+		ID: state.CommandID(r.GetCommand()), Volume: refIn(r.GetTenant(), r.GetName(), r.GetId()),
 		Now: r.GetNow(), AtUnix: nowUnix(),
 	})
 	return &pb.RemoveVolumeReply{}, err

@@ -47,42 +47,26 @@ func (v *View) FrozenSeq(id layout.VolumeID) layout.Seq {
 // Garbage is about what cleaning a volume would give back, in bytes on all shards:
 // what its own segments store beyond what its newest root's live blocks need in full
 // stripes. It knows neither what was overwritten since nor what snapshots need.
+// 0 before somebody counted.
 func (v *Volume) Garbage() uint64 {
-	if v.Root.Pages == 0 { // nobody counted: every root has a page
+	if !v.Counted() {
 		return 0
 	}
-	blocks := layout.BlockCount(v.Root.Own + v.Root.Pages)
-	needed := uint64(blocks.Bytes()) / uint64(v.Geometry.K) * uint64(v.Geometry.Shards())
-	return v.StoredBytes - min(v.StoredBytes, v.RetiredBytes+needed)
+	return v.StoredBytes - min(v.StoredBytes, v.RetiredBytes+v.needs())
 }
+
+// Counted tells whether the volume has had a root of its own, whose writer counted
+// live blocks: every root has a page.
+func (v *Volume) Counted() bool { return v.Root.Pages > 0 }
 
 // StoredByFamily is what the sealed segments of a volume take, and of the records
 // that rollbacks made of it, whose snapshots stand: the volume as people see it.
 func (v *View) StoredByFamily(vol *Volume) (bytes uint64) {
-	bytes = vol.StoredBytes
-	if vol.Family == 0 {
-		return bytes // never rolled back
-	}
-	seen := map[layout.VolumeID]bool{vol.ID: true}
-	add := func(id layout.SnapshotID) (origin layout.SnapshotID) {
-		f, ok := v.t.frozen.Get(id)
-		if !ok || f.Family != vol.Family {
-			return 0
-		}
-		of, ok := v.t.volumes.Get(f.Volume)
-		if !ok {
-			return 0
-		}
-		if !seen[of.ID] {
-			seen[of.ID] = true
+	for _, id := range v.records(vol) {
+		if of, ok := v.t.volumes.Get(id); ok {
 			bytes += of.StoredBytes
 		}
-		return of.Origin
 	}
-	for origin := vol.Origin; origin != 0; { // hidden snapshots too
-		origin = add(origin)
-	}
-	v.t.ofFamily.ascend(uint64(vol.Family), 0, func(id uint64) bool { add(layout.SnapshotID(id)); return true })
 	return bytes
 }
 

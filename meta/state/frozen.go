@@ -96,10 +96,13 @@ func (x shelf) drop(s *Frozen) {
 	x.byRoot.Delete(spot{s.Volume, uint64(s.Root.Number), s.ID})
 }
 
-// from gives the first snapshot of a branch at or after a place in one order; 0
-// when there is none.
-func from(order *btree.BTreeG[spot], volume layout.VolumeID, at uint64) (id layout.SnapshotID) {
+// from gives the first snapshot of a branch at or after a place in one order, other
+// than `but`; 0 when there is none.
+func from(order *btree.BTreeG[spot], volume layout.VolumeID, at uint64, but layout.SnapshotID) (id layout.SnapshotID) {
 	order.Ascend(spot{volume: volume, at: at}, func(s spot) bool {
+		if s.volume == volume && s.id == but {
+			return true
+		}
 		if s.volume == volume {
 			id = s.id
 		}
@@ -108,9 +111,15 @@ func from(order *btree.BTreeG[spot], volume layout.VolumeID, at uint64) (id layo
 	return id
 }
 
-// newest gives a branch's newest snapshot, nil when it has none.
-func (t *tables) newest(volume layout.VolumeID) (newest *Frozen) {
+// newest gives a branch's newest snapshot, nil when it has none; newestBut the newest
+// other than one.
+func (t *tables) newest(volume layout.VolumeID) *Frozen { return t.newestBut(volume, 0) }
+
+func (t *tables) newestBut(volume layout.VolumeID, but layout.SnapshotID) (newest *Frozen) {
 	t.shelf.bySeq.Descend(spot{volume: volume, at: ^uint64(0), id: ^layout.SnapshotID(0)}, func(s spot) bool {
+		if s.volume == volume && s.id == but {
+			return true
+		}
 		if s.volume == volume {
 			newest, _ = t.frozen.Get(s.id)
 		}
@@ -137,10 +146,13 @@ func (t *tables) needed(s *Segment, v *Volume) bool {
 	return t.neededBy(s) != nil
 }
 
-// neededBy gives a snapshot that needs the segment, nil when none does.
-func (t *tables) neededBy(s *Segment) *Frozen {
+// neededBy gives a snapshot that needs the segment, nil when none does; neededBut one
+// other than `but`.
+func (t *tables) neededBy(s *Segment) *Frozen { return t.neededBut(s, 0) }
+
+func (t *tables) neededBut(s *Segment, but layout.SnapshotID) *Frozen {
 	if s.Map {
-		f, _ := t.frozen.Get(from(t.shelf.byRoot, s.Volume, uint64(s.Born)))
+		f, _ := t.frozen.Get(from(t.shelf.byRoot, s.Volume, uint64(s.Born), but))
 		if f != nil && (s.Retired == 0 || uint64(f.Root.Number) < s.Retired) {
 			return f
 		}
@@ -150,7 +162,7 @@ func (t *tables) neededBy(s *Segment) *Frozen {
 	if planted.Is(planted.FreedWhileReachable) {
 		first = s.Seal.Last
 	}
-	f, _ := t.frozen.Get(from(t.shelf.bySeq, s.Volume, uint64(first)))
+	f, _ := t.frozen.Get(from(t.shelf.bySeq, s.Volume, uint64(first), but))
 	if f != nil && (s.Retired == 0 || uint64(f.Root.Covers) < s.Retired) {
 		return f
 	}

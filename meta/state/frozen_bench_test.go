@@ -78,3 +78,20 @@ func BenchmarkOpenSnapshot(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPurge removes a volume for ever that has 10,000 snapshots: one entry.
+func BenchmarkPurge(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		s := frozenVolume(b, 4096, 10_000)
+		v, _ := s.View().Volume(1)
+		if r := s.Apply(s.View().Applied()+1, ExpireSession{Session: v.Holder}); r.Err != nil {
+			b.Fatal(r.Err)
+		}
+		b.StartTimer()
+		r := s.Apply(s.View().Applied()+1, RemoveVolume{ID: 1 << 55, Volume: VolumeRef{ID: 1}, Now: true})
+		if r.Err != nil {
+			b.Fatal(r.Err)
+		}
+	}
+}

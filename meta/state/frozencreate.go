@@ -220,7 +220,7 @@ func (t *tables) looseEnds(v *Volume) {
 // settle lets go of what a volume no longer stands on, and forgets a purged one
 // that has nothing left. v is a copy of its record as it is.
 func (t *tables) settle(v *Volume, r *Result) {
-	has := from(t.shelf.bySeq, v.ID, 0) != 0
+	has := from(t.shelf.bySeq, v.ID, 0, 0) != 0
 	if v.Origin != 0 && t.detached(v, has) {
 		origin := t.snapshotOf(v.Origin)
 		v.Origin = 0
@@ -244,7 +244,7 @@ func (t *tables) detached(v *Volume, has bool) bool {
 	case !has:
 		return true
 	}
-	oldest, _ := t.frozen.Get(from(t.shelf.byRoot, v.ID, 0))
+	oldest, _ := t.frozen.Get(from(t.shelf.byRoot, v.ID, 0, 0))
 	return oldest.Root.Number >= v.Flat
 }
 

@@ -174,5 +174,5 @@ func (t *tables) resolveRemoved(ref VolumeRef) (*Volume, error) {
 		return t.volume(found[0]), nil
 	}
 	return nil, errs.New(errs.InvalidArgument, op, "several removed volumes are called %s, among them %d and %d", pathOf(ref.Tenant, ref.Name), found[0], found[1]).
-		WithHint("name the volume by its id")
+		WithHint("say which one with --id; `strake volume ls --removed` tells when each was removed")
 }

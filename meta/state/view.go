@@ -194,18 +194,29 @@ func (v *View) FindSnapshot(ref VolumeRef, name string) (Frozen, error) {
 // gone yet.
 func (v *View) SnapshotByID(id layout.SnapshotID) (Frozen, bool) { return value(v.t.frozen, id) }
 
-// SnapshotsByDigest gives the tags with a content digest, at most MaxPage.
-func (v *View) SnapshotsByDigest(digest []byte) (list []Frozen) {
-	prefix := digestKey(digest, 0)
-	v.t.byDigest.Ascend(prefix, func(key string, id layout.SnapshotID) bool {
-		if len(list) == MaxPage || !strings.HasPrefix(key, string(digest)) {
+// TagByDigest finds a tag by its content digest: of a tenant, or, if volume is not
+// empty, of that volume. All tags with a digest have the same bytes; it is the oldest.
+func (v *View) TagByDigest(tenant, volume string, digest []byte) (found Frozen, ok bool) {
+	tenant = or(tenant, layout.DefaultTenant)
+	family := layout.VolumeID(0)
+	if volume != "" {
+		of, _ := v.VolumeByName(tenant, volume)
+		if family = of.FamilyID(); family == 0 {
+			return found, false
+		}
+	}
+	v.t.byDigest.Ascend(digestKey(digest, 0), func(key string, id layout.SnapshotID) bool {
+		if !strings.HasPrefix(key, string(digest)) {
 			return false
 		}
 		f, _ := v.t.frozen.Get(id)
-		list = append(list, *f)
-		return true
+		of, _ := v.t.volumes.Get(f.Volume)
+		if ok = of.Tenant == tenant && (family == 0 || f.Family == family); ok {
+			found = *f
+		}
+		return !ok
 	})
-	return list
+	return found, ok
 }
 
 // Undigested gives tags whose digest is not computed yet, those above after.
@@ -239,64 +250,5 @@ func (v *View) StandOn(id layout.SnapshotID) (branches []Volume, read bool) {
 	return branches, v.t.pinned.owns(uint64(id))
 }
 
-// HeldBySnapshots is what the retired segments of a family's branches take that snapshots
-// need, parity included, and Frees what removing one snapshot would give back
-// at once. They read all of the volume's retired segments.
-func (v *View) HeldBySnapshots(family layout.VolumeID) (bytes uint64) {
-	seen := map[layout.VolumeID]bool{}
-	v.t.ofFamily.ascend(uint64(family), 0, func(id uint64) bool {
-		f, _ := v.t.frozen.Get(layout.SnapshotID(id))
-		if seen[f.Volume] {
-			return true
-		}
-		seen[f.Volume] = true
-		v.eachRetired(f.Volume, func(s *Segment, needed *Frozen) {
-			if needed != nil {
-				bytes += s.Seal.storedBytes()
-			}
-		})
-		return true
-	})
-	return bytes
-}
-
 // CountSnapshots counts a family's snapshots that are not removed.
 func (v *View) CountSnapshots(family layout.VolumeID) int { return v.t.countFrozen(family) }
-
-// Frees: see HeldBySnapshots.
-func (v *View) Frees(f *Frozen) (bytes uint64) {
-	if v.t.branches.owns(uint64(f.ID)) || v.t.pinned.owns(uint64(f.ID)) {
-		return 0
-	}
-	return v.Holds(f)
-}
-
-// Holds is what no head and no other snapshot of its branch needs of a snapshot, parity
-// included, whoever stands on it. It reads all of the branch's retired segments.
-func (v *View) Holds(f *Frozen) (bytes uint64) {
-	without := v.t.shelf.copy()
-	without.drop(f)
-	t := *v.t
-	t.shelf = without
-	v.eachRetired(f.Volume, func(s *Segment, needed *Frozen) {
-		if needed != nil && t.neededBy(s) == nil {
-			bytes += s.Seal.storedBytes()
-		}
-	})
-	return bytes
-}
-
-// eachRetired calls fn with the segments that the head does not need and a
-// snapshot that needs them, if any.
-func (v *View) eachRetired(id layout.VolumeID, fn func(s *Segment, needed *Frozen)) {
-	list := v.t.retired
-	if vol, _ := v.t.volumes.Get(id); vol != nil && vol.Purged {
-		list = v.t.byVolume
-	}
-	list.ascend(uint64(id), 0, func(m uint64) bool {
-		if s := v.t.segment(layout.SegmentID(m)); s.State == Sealed || s.State == Finalized {
-			fn(s, v.t.neededBy(s))
-		}
-		return true
-	})
-}

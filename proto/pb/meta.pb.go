@@ -2166,6 +2166,7 @@ type SessionEvent struct {
 	Server        uint64                 `protobuf:"varint,3,opt,name=server,proto3" json:"server,omitempty"`
 	Volume        uint64                 `protobuf:"varint,4,opt,name=volume,proto3" json:"volume,omitempty"`
 	Barrier       uint64                 `protobuf:"varint,5,opt,name=barrier,proto3" json:"barrier,omitempty"`
+	Root          bool                   `protobuf:"varint,6,opt,name=root,proto3" json:"root,omitempty"` // with BARRIER, for a tag: write a map root first, if that is soon done
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2233,6 +2234,13 @@ func (x *SessionEvent) GetBarrier() uint64 {
 		return x.Barrier
 	}
 	return 0
+}
+
+func (x *SessionEvent) GetRoot() bool {
+	if x != nil {
+		return x.Root
+	}
+	return false
 }
 
 type KeepSessionReply struct {
@@ -3205,6 +3213,7 @@ type RemoveVolumeRequest struct {
 	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Now           bool                   `protobuf:"varint,4,opt,name=now,proto3" json:"now,omitempty"`
+	Id            uint64                 `protobuf:"varint,5,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3265,6 +3274,13 @@ func (x *RemoveVolumeRequest) GetNow() bool {
 		return x.Now
 	}
 	return false
+}
+
+func (x *RemoveVolumeRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
 }
 
 type RemoveVolumeReply struct {
@@ -3416,27 +3432,28 @@ func (x *UndeleteVolumeReply) GetVolume() *Volume {
 }
 
 type Snapshot struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Volume        uint64                 `protobuf:"varint,2,opt,name=volume,proto3" json:"volume,omitempty"` // the branch that it was taken of
-	Tenant        string                 `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	VolumeName    string                 `protobuf:"bytes,4,opt,name=volume_name,json=volumeName,proto3" json:"volume_name,omitempty"`
-	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"` // snapshot, tag, automatic
-	Seq           uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	SizeBytes     uint64                 `protobuf:"varint,9,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	AtUnix        uint64                 `protobuf:"varint,10,opt,name=at_unix,json=atUnix,proto3" json:"at_unix,omitempty"` // for display only
-	Holds         []string               `protobuf:"bytes,11,rep,name=holds,proto3" json:"holds,omitempty"`                  // who keeps a tag from being removed
-	Digest        []byte                 `protobuf:"bytes,12,opt,name=digest,proto3" json:"digest,omitempty"`                // of a tag that is ready
-	Blocks        uint64                 `protobuf:"varint,13,opt,name=blocks,proto3" json:"blocks,omitempty"`               // of a tag that is ready: those not zero
-	RootNumber    uint64                 `protobuf:"varint,14,opt,name=root_number,json=rootNumber,proto3" json:"root_number,omitempty"`
-	Covers        uint64                 `protobuf:"varint,15,opt,name=covers,proto3" json:"covers,omitempty"`
-	Clones        []string               `protobuf:"bytes,16,rep,name=clones,proto3" json:"clones,omitempty"`                            // volumes that began as it; GetSnapshot alone tells
-	Open          bool                   `protobuf:"varint,17,opt,name=open,proto3" json:"open,omitempty"`                               // sessions read it; GetSnapshot alone tells
-	FreesBytes    uint64                 `protobuf:"varint,18,opt,name=frees_bytes,json=freesBytes,proto3" json:"frees_bytes,omitempty"` // what its removal would give back; GetSnapshot alone tells
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Volume         uint64                 `protobuf:"varint,2,opt,name=volume,proto3" json:"volume,omitempty"` // the branch that it was taken of
+	Tenant         string                 `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	VolumeName     string                 `protobuf:"bytes,4,opt,name=volume_name,json=volumeName,proto3" json:"volume_name,omitempty"`
+	Name           string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Kind           string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"` // snapshot, tag, automatic
+	Seq            uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
+	Epoch          uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	SizeBytes      uint64                 `protobuf:"varint,9,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	AtUnix         uint64                 `protobuf:"varint,10,opt,name=at_unix,json=atUnix,proto3" json:"at_unix,omitempty"` // for display only
+	Holds          []string               `protobuf:"bytes,11,rep,name=holds,proto3" json:"holds,omitempty"`                  // who keeps a tag from being removed
+	Digest         []byte                 `protobuf:"bytes,12,opt,name=digest,proto3" json:"digest,omitempty"`                // of a tag that is ready
+	Blocks         uint64                 `protobuf:"varint,13,opt,name=blocks,proto3" json:"blocks,omitempty"`               // of a tag that is ready: those not zero
+	RootNumber     uint64                 `protobuf:"varint,14,opt,name=root_number,json=rootNumber,proto3" json:"root_number,omitempty"`
+	Covers         uint64                 `protobuf:"varint,15,opt,name=covers,proto3" json:"covers,omitempty"`
+	Clones         []string               `protobuf:"bytes,16,rep,name=clones,proto3" json:"clones,omitempty"`                                        // volumes that began as it; GetSnapshot alone tells
+	Open           bool                   `protobuf:"varint,17,opt,name=open,proto3" json:"open,omitempty"`                                           // sessions read it; GetSnapshot alone tells
+	FreesBytes     uint64                 `protobuf:"varint,18,opt,name=frees_bytes,json=freesBytes,proto3" json:"frees_bytes,omitempty"`             // what its removal would give back at once; GetSnapshot alone tells
+	CleanableBytes uint64                 `protobuf:"varint,19,opt,name=cleanable_bytes,json=cleanableBytes,proto3" json:"cleanable_bytes,omitempty"` // about what cleaning could give back then; the same
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
@@ -3591,6 +3608,13 @@ func (x *Snapshot) GetOpen() bool {
 func (x *Snapshot) GetFreesBytes() uint64 {
 	if x != nil {
 		return x.FreesBytes
+	}
+	return 0
+}
+
+func (x *Snapshot) GetCleanableBytes() uint64 {
+	if x != nil {
+		return x.CleanableBytes
 	}
 	return 0
 }
@@ -9402,13 +9426,14 @@ const file_meta_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x17\n" +
 	"\await_ms\x18\x02 \x01(\rR\x06waitMs\x12\x1d\n" +
 	"\n" +
-	"seen_event\x18\x03 \x01(\x04R\tseenEvent\"\xda\x01\n" +
+	"seen_event\x18\x03 \x01(\x04R\tseenEvent\"\xee\x01\n" +
 	"\fSessionEvent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.strake.v1.SessionEvent.KindR\x04kind\x12\x16\n" +
 	"\x06server\x18\x03 \x01(\x04R\x06server\x12\x16\n" +
 	"\x06volume\x18\x04 \x01(\x04R\x06volume\x12\x18\n" +
-	"\abarrier\x18\x05 \x01(\x04R\abarrier\">\n" +
+	"\abarrier\x18\x05 \x01(\x04R\abarrier\x12\x12\n" +
+	"\x04root\x18\x06 \x01(\bR\x04root\">\n" +
 	"\x04Kind\x12\b\n" +
 	"\x04NONE\x10\x00\x12\x0f\n" +
 	"\vSERVER_DOWN\x10\x01\x12\x0e\n" +
@@ -9500,12 +9525,13 @@ const file_meta_proto_rawDesc = "" +
 	"\asession\x18\x06 \x01(\x04R\asession\x12\x14\n" +
 	"\x05epoch\x18\a \x01(\x04R\x05epoch\">\n" +
 	"\x11ResizeVolumeReply\x12)\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"m\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"}\n" +
 	"\x13RemoveVolumeRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
-	"\x03now\x18\x04 \x01(\bR\x03now\"\x13\n" +
+	"\x03now\x18\x04 \x01(\bR\x03now\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\x04R\x02id\"\x13\n" +
 	"\x11RemoveVolumeReply\"m\n" +
 	"\x15UndeleteVolumeRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12\x16\n" +
@@ -9513,7 +9539,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x04 \x01(\x04R\x02id\"@\n" +
 	"\x13UndeleteVolumeReply\x12)\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"\xbf\x03\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.strake.v1.VolumeR\x06volume\"\xe8\x03\n" +
 	"\bSnapshot\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\x04R\x06volume\x12\x16\n" +
@@ -9537,7 +9563,8 @@ const file_meta_proto_rawDesc = "" +
 	"\x06clones\x18\x10 \x03(\tR\x06clones\x12\x12\n" +
 	"\x04open\x18\x11 \x01(\bR\x04open\x12\x1f\n" +
 	"\vfrees_bytes\x18\x12 \x01(\x04R\n" +
-	"freesBytes\"\xce\x01\n" +
+	"freesBytes\x12'\n" +
+	"\x0fcleanable_bytes\x18\x13 \x01(\x04R\x0ecleanableBytes\"\xce\x01\n" +
 	"\x16CreateSnapshotsRequest\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\x04R\acommand\x12<\n" +
 	"\x05items\x18\x02 \x03(\v2&.strake.v1.CreateSnapshotsRequest.ItemR\x05items\x12\x10\n" +
