@@ -26,11 +26,12 @@ func (c *Cell) Diff(ctx context.Context, from, to string, changed func(off, n in
 		return errs.Wrap(err, "%s", op)
 	}
 	defer b.Close()
-	d := differ{old: newSummer(a), new: newSummer(b), changed: changed}
-	end := layout.BlockNumber(layout.Blocks(max(a.Size(), b.Size())))
-	for at := layout.BlockNumber(0); at < end; at += sumWindow {
-		r := layout.Range{Start: at, Count: layout.BlockCount(min(end-at, sumWindow))}
-		if err := d.window(ctx, r); err != nil {
+	d := differ{changed: changed, end: layout.BlockNumber(layout.Blocks(max(a.Size(), b.Size())))}
+	for i, v := range []*Volume{a, b} {
+		d.sides[i] = side{v, newSummer(c), make([]uint32, min(d.end, sumWindow))}
+	}
+	for at := layout.BlockNumber(0); at < d.end; {
+		if at, err = d.window(ctx, at); err != nil {
 			return errs.Wrap(err, "%s", op)
 		}
 	}
@@ -39,44 +40,57 @@ func (c *Cell) Diff(ctx context.Context, from, to string, changed func(off, n in
 
 // differ compares two handles, window by window.
 type differ struct {
-	old, new *summer
-	changed  func(off, n int64) error
-	sums     [2][]uint32
-	run      layout.Range // not told yet
+	sides   [2]side
+	end     layout.BlockNumber
+	changed func(off, n int64) error
+	run     layout.Range // not told yet
 }
 
-func (d *differ) window(ctx context.Context, r layout.Range) error {
-	a, err := d.old.v.extents(ctx, r)
-	if err != nil {
-		return err
-	}
-	b, err := d.new.v.extents(ctx, r)
-	if err != nil {
-		return err
-	}
-	a, b = apart(a, b)
-	for i, side := range []struct {
-		s    *summer
-		list []extent.Extent
-	}{{d.old, a}, {d.new, b}} {
-		if d.sums[i] == nil {
-			d.sums[i] = make([]uint32, sumWindow)
+// side is one of two handles that are compared.
+type side struct {
+	v    *Volume
+	s    *summer
+	sums []uint32 // of the window
+}
+
+// window compares the window that begins at first, and gives where the next begins.
+// What lies at the same place in both has the same checksum there: none.
+func (d *differ) window(ctx context.Context, first layout.BlockNumber) (next layout.BlockNumber, err error) {
+	a, b := &d.sides[0], &d.sides[1]
+	clear(a.sums)
+	clear(b.sums)
+	next = first
+	for {
+		r := a.s.step(first, next, d.end)
+		if r.Count = min(r.Count, b.s.step(first, next, d.end).Count); r.Count == 0 {
+			break
 		}
-		if err := side.s.fill(ctx, side.list, r.Start, d.sums[i]); err != nil {
-			return err
+		x, err := a.v.extents(ctx, r)
+		if err != nil {
+			return next, err
+		}
+		y, err := b.v.extents(ctx, r)
+		if err != nil {
+			return next, err
+		}
+		x, y = apart(x, y)
+		a.s.add(x, first, a.sums)
+		b.s.add(y, first, b.sums)
+		next = r.End()
+	}
+	for _, side := range d.sides {
+		if err := side.s.fill(ctx, side.sums); err != nil {
+			return next, err
 		}
 	}
-	for _, e := range a {
-		for i := range layout.BlockNumber(e.Count) {
-			at := e.Start + i
-			if d.sums[0][at-r.Start] != d.sums[1][at-r.Start] {
-				if err := d.add(at); err != nil {
-					return err
-				}
+	for i := range next - first {
+		if a.sums[i] != b.sums[i] {
+			if err := d.add(first + i); err != nil {
+				return next, err
 			}
 		}
 	}
-	return nil
+	return next, nil
 }
 
 // add takes a block that differs.
@@ -127,24 +141,26 @@ func rest(list []extent.Extent, n layout.BlockCount) []extent.Extent {
 // digestOf computes the content digest of a handle from stripe headers.
 func (v *Volume) digestOf(ctx context.Context) (digest [digestBytes]byte, blocks uint64, err error) {
 	var d content.Digest
-	s := newSummer(v)
-	sums := make([]uint32, sumWindow)
+	s := newSummer(v.cell)
 	end := layout.BlockNumber(layout.Blocks(v.Size()))
-	for at := layout.BlockNumber(0); at < end; at += sumWindow {
-		list, err := v.extents(ctx, layout.Range{Start: at, Count: layout.BlockCount(min(end-at, sumWindow))})
-		if err != nil {
-			return digest, 0, err
-		}
-		if err := s.fill(ctx, list, at, sums); err != nil {
-			return digest, 0, err
-		}
-		for _, e := range list {
-			for i := range layout.BlockNumber(e.Count) {
-				if !e.Zero {
-					d.Add(e.Start+i, sums[e.Start+i-at])
-				}
+	sums := make([]uint32, min(end, sumWindow))
+	for first := layout.BlockNumber(0); first < end; {
+		at := first
+		for r := s.step(first, at, end); r.Count > 0; r = s.step(first, at, end) {
+			list, err := v.extents(ctx, r)
+			if err != nil {
+				return digest, 0, err
 			}
+			s.add(list, first, sums)
+			at = r.End()
 		}
+		if err := s.fill(ctx, sums); err != nil {
+			return digest, 0, err
+		}
+		for i, sum := range sums[:at-first] {
+			d.Add(first+layout.BlockNumber(i), sum)
+		}
+		first = at
 	}
 	digest, blocks = d.Sum()
 	return digest, blocks, nil
