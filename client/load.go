@@ -105,14 +105,10 @@ func (v *Volume) build(ctx context.Context, r *pb.OpenVolumeReply) (tree *extent
 		cuts = append(cuts, recovery.Cut{Before: layout.Epoch(k.BeforeEpoch), Seq: layout.Seq(k.Seq)})
 	}
 	headers, flushed, err := v.cell.replayHeaders(ctx, tree.Covers(), r.Segments)
-	for _, a := range r.Ancestors {
-		if err != nil {
-			break
-		}
+	if err == nil && len(r.Ancestors) > 0 {
 		var more []*stripe.Header
-		if more, err = v.cell.ancestorHeaders(ctx, tree.Covers(), a); err == nil {
-			headers, flushed = append(headers, more...), max(flushed, layout.Seq(a.Limit))
-		}
+		more, err = v.cell.ancestorHeaders(ctx, tree.Covers(), r.Ancestors)
+		headers, flushed = append(headers, more...), max(flushed, layout.Seq(r.Ancestors[0].Limit))
 	}
 	if err != nil {
 		return nil, 0, errs.Wrap(err, "replay the log after seq %d", tree.Covers())

@@ -155,11 +155,20 @@ func (m *mapper) leave() { <-m.one }
 
 // checkpoint writes the map as it is now, and has its root recorded. When a
 // server fails meanwhile, it begins again.
-func (m *mapper) checkpoint(ctx context.Context) error {
+func (m *mapper) checkpoint(ctx context.Context) error { return m.checkpointAbove(ctx, 0) }
+
+// checkpointAbove is checkpoint if at least so many headers came since the last one.
+func (m *mapper) checkpointAbove(ctx context.Context, headers int64) error {
 	if err := m.enter(ctx); err != nil {
 		return err
 	}
 	defer m.leave()
+	m.v.mu.Lock()
+	few := m.v.tree.Dirty().Headers < headers
+	m.v.mu.Unlock()
+	if few {
+		return nil
+	}
 	wait := checkpointPause
 	for try := 1; ; try++ {
 		err := m.try(ctx)

@@ -38,15 +38,24 @@ func (c *Cell) replayHeaders(ctx context.Context, covers layout.Seq, segments []
 	return upTo(lists, flushed), flushed, nil
 }
 
-// ancestorHeaders reads the stripe headers of an ancestor's segments, after a
-// root, that a clone or a snapshot has: they were flushed when it was made.
-func (c *Cell) ancestorHeaders(ctx context.Context, covers layout.Seq, a *pb.Ancestor) ([]*stripe.Header, error) {
-	lists, err := c.headerLists(ctx, covers, a.Segments)
-	if err != nil {
-		return nil, errs.Wrap(err, "of volume %d", a.Volume)
+// ancestorHeaders reads the stripe headers of ancestors' segments, after a root, that
+// a clone or a snapshot has: they were flushed when it was made. The ancestors are read
+// side by side: of a long chain of clones each may have little to tell.
+func (c *Cell) ancestorHeaders(ctx context.Context, covers layout.Seq, ancestors []*pb.Ancestor) (all []*stripe.Header, err error) {
+	var segments []*pb.Segment
+	for _, a := range ancestors {
+		segments = append(segments, a.Segments...)
 	}
-	later := func(h *stripe.Header) bool { return h.Seq > layout.Seq(a.Limit) }
-	return slices.DeleteFunc(upTo(lists, layout.Seq(a.Limit)), later), nil
+	lists, err := c.headerLists(ctx, covers, segments)
+	if err != nil {
+		return nil, errs.Wrap(err, "of an ancestor")
+	}
+	for _, a := range ancestors {
+		later := func(h *stripe.Header) bool { return h.Seq > layout.Seq(a.Limit) }
+		all = append(all, slices.DeleteFunc(upTo(lists[:len(a.Segments)], layout.Seq(a.Limit)), later)...)
+		lists = lists[len(a.Segments):]
+	}
+	return all, nil
 }
 
 // upTo gives the headers that are known to be durable, given that those up to

@@ -90,8 +90,8 @@ func (s *Server) AnswerBarrier(_ context.Context, r *pb.AnswerBarrierRequest) (*
 }
 
 // askWriters fills in what the writers of the items' volumes answer, where there
-// are writers.
-func (s *Server) askWriters(ctx context.Context, op string, items []state.SnapshotItem) error {
+// are writers. With root they are asked to write a map root first, if they can soon.
+func (s *Server) askWriters(ctx context.Context, op string, items []state.SnapshotItem, root bool) error {
 	view := s.machine.View()
 	asked := map[layout.VolumeID]*question{}
 	for _, item := range items {
@@ -102,7 +102,7 @@ func (s *Server) askWriters(ctx context.Context, op string, items []state.Snapsh
 		if v.Holder == 0 || asked[v.ID] != nil {
 			continue
 		}
-		q := &question{volume: v}
+		q := &question{volume: v, root: root}
 		q.id, q.answer = s.barriers.begin(v.ID)
 		defer s.barriers.end(q.id)
 		q.ask(s.sessions)
@@ -129,6 +129,7 @@ func (s *Server) askWriters(ctx context.Context, op string, items []state.Snapsh
 // question is a barrier that is waited for.
 type question struct {
 	volume state.Volume
+	root   bool
 	id     uint64
 	answer <-chan answered
 	got    *answered
@@ -159,5 +160,5 @@ func (q *question) wait(ctx context.Context, op string, view *state.View, s *ses
 
 // ask tells the writer of the barrier.
 func (q *question) ask(s *sessions) {
-	s.tell(q.volume.Holder, &pb.SessionEvent{Kind: pb.SessionEvent_BARRIER, Volume: uint64(q.volume.ID), Barrier: q.id})
+	s.tell(q.volume.Holder, &pb.SessionEvent{Kind: pb.SessionEvent_BARRIER, Volume: uint64(q.volume.ID), Barrier: q.id, Root: q.root})
 }
