@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -35,6 +36,8 @@ func (k killed) Harm(ctx context.Context, pick uint64) (heal func() error, err e
 	return heal, nil
 }
 
+var propertySeed = flag.Uint64("property.seed", 7, "the history of TestAnyHistoryReadsAsInAModelThroughProcesses")
+
 // TestAnyHistoryReadsAsInAModelThroughProcesses: as the test of the same name without
 // processes, with SIGKILL for a crash.
 func TestAnyHistoryReadsAsInAModelThroughProcesses(t *testing.T) {
@@ -47,7 +50,7 @@ func TestAnyHistoryReadsAsInAModelThroughProcesses(t *testing.T) {
 		tries++
 		return property.Run(t.Context(), cell, fmt.Sprintf("h%d", tries), ops)
 	}
-	ops := property.Draw(7, steps)
+	ops := property.Draw(*propertySeed, steps)
 	if err := run(ops); err != nil {
 		short, e := property.Shrink(ops, err, 20, run)
 		t.Errorf("%v\nshrunk to %d operations, which fail with %v:\n%s\nlogs: %s", err, len(short), e, property.List(short), cell.c.Dir())
