@@ -28,6 +28,7 @@ func (s *scrub) compare(ctx context.Context, ref frame.ShardRef) {
 		s.notCompared(ctx, ref, err)
 		return
 	}
+	defer t.memory.end()
 	s.compareAll(ctx, t)
 }
 
@@ -66,7 +67,7 @@ func (j *Janitor) segmentTask(ctx context.Context, ref frame.ShardRef, dev *Devi
 	if err != nil {
 		return nil, err
 	}
-	return &task{job: b, Work: j.work(dev)}, nil
+	return newTask(b, j.work(dev)), nil
 }
 
 // compareAll goes through the segment batch by batch, and reports what it found:
@@ -110,6 +111,7 @@ func (s *scrub) compareBatch(ctx context.Context, t *task, list []sealed, odd []
 	batch := make([]*wanted, len(list))
 	var bytes int64
 	parity := t.spec.Geometry.ParityMask()
+	t.memory.again()
 	for i := range list {
 		// Parity counts as tried: what is compared must come from data alone.
 		batch[i] = &wanted{sealed: list[i], units: make([][]byte, t.spec.Geometry.Shards()), tried: parity}

@@ -121,7 +121,7 @@ func (t *task) read(ctx context.Context, src *source, list []*wanted) {
 			bytes += int(list[n].header.Shape.Unit)
 			n++
 		}
-		buf := make([]byte, bytes)
+		buf := t.memory.bytes(bytes)
 		if err := t.readRanges(ctx, src, list[:n], buf); err != nil {
 			t.note(src, err)
 			if n > 1 && !t.gaveUp(src) { // find out which ones it can give

@@ -100,6 +100,7 @@ type Janitor struct {
 	log     *slog.Logger
 	sources *pool
 	coders  erasure.Set
+	slabs   Slabs
 	rebuilt pace
 	scrubs  []*scrub
 

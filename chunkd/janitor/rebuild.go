@@ -2,6 +2,7 @@ package janitor
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -62,7 +63,8 @@ func (j *Janitor) rebuild(ctx context.Context, r *pb.RebuildShard) *pb.RebuiltSh
 type task struct {
 	*job
 	Work
-	turn int // which source comes first; the next batch begins with the next
+	memory memory // of the batch under way
+	turn   int    // which source comes first; the next batch begins with the next
 
 	written uint64
 	stripes uint32
@@ -70,6 +72,10 @@ type task struct {
 	mu        sync.Mutex
 	readBytes uint64 // guarded by mu while sources are read
 	last      error  // guarded by mu while sources are read: why one failed
+}
+
+func newTask(b *job, w Work) *task {
+	return &task{job: b, Work: w, memory: memory{slabs: w.Slabs}, turn: int(b.spec.Key.Segment)}
 }
 
 func (t *task) run(ctx context.Context) error {
@@ -138,10 +144,12 @@ func (t *task) batch(ctx context.Context, list []sealed) error {
 	return t.Device.Store.Fill(t.ref(), units, t.Device.turns(ctx))
 }
 
-// make makes the target's units of some stripes from the sources.
+// make makes the target's units of some stripes from the sources. They are there until
+// it is called again.
 func (t *task) make(ctx context.Context, list []sealed) ([]store.Unit, error) {
 	batch := make([]*wanted, len(list))
 	target := t.spec.Key.Shard
+	t.memory.again()
 	for i := range list {
 		batch[i] = &wanted{sealed: list[i], units: make([][]byte, t.spec.Geometry.Shards())}
 		if t.inPlace {
@@ -212,7 +220,7 @@ func (t *task) encode(w *wanted, want layout.Mask) error {
 	}
 	for m := want; m != 0; m &= m - 1 {
 		s, _ := m.Nth(0)
-		w.units[s] = make([]byte, w.header.Shape.Unit)
+		w.units[s] = t.memory.bytes(int(w.header.Shape.Unit))
 	}
 	zero := w.header.Geometry.DataMask() &^ w.header.Shape.Data
 	return coder.Reconstruct(w.units, w.have&^want, zero, want)
@@ -221,12 +229,13 @@ func (t *task) encode(w *wanted, want layout.Mask) error {
 // readOwn reads the shard's own units and marks the stripes whose bytes are
 // right: their records alone are looked at.
 func (t *task) readOwn(ctx context.Context, batch []*wanted) error {
+	var buf []byte
 	for _, w := range batch {
 		n := int(w.header.Shape.Unit)
 		if n == 0 {
 			continue
 		}
-		buf := make([]byte, n)
+		buf = slices.Grow(buf[:0], n)[:n]
 		err := t.Device.read(ctx, t.ref(), w.header.Offset, buf)
 		if ctx.Err() != nil {
 			return ctx.Err()

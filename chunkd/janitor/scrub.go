@@ -212,6 +212,7 @@ func (s *scrub) verify(ctx context.Context, ref frame.ShardRef) (n int64, at lay
 // bytes from an offset on. n is how many bytes were read, at where the first wrong
 // one was found, or one that can't be read.
 func Verify(st Store, ref frame.ShardRef, read func(at layout.ShardOffset, buf []byte) error) (n int64, at layout.ShardOffset, err error) {
+	var buf []byte
 	for next := layout.Seq(1); next != 0 && err == nil; {
 		var page []byte
 		if page, _, next, err = st.List(ref, next, listPage); err != nil {
@@ -224,16 +225,18 @@ func Verify(st Store, ref frame.ShardRef, read func(at layout.ShardOffset, buf [
 			}
 			page = page[size:]
 			n += int64(h.Shape.Unit)
-			at, err = verifyUnit(ref, h, read)
+			buf = slices.Grow(buf[:0], int(min(scrubRead, h.Shape.Unit)))
+			at, err = verifyUnit(ref, h, buf, read)
 		}
 	}
 	return n, at, err
 }
 
-func verifyUnit(ref frame.ShardRef, h *stripe.Header, read func(at layout.ShardOffset, buf []byte) error) (at layout.ShardOffset, err error) {
+// verifyUnit holds one unit against its header; room is where its bytes go.
+func verifyUnit(ref frame.ShardRef, h *stripe.Header, room []byte, read func(at layout.ShardOffset, buf []byte) error) (at layout.ShardOffset, err error) {
 	crcs := h.UnitCRCs(ref.Shard)
 	for off := uint32(0); off < h.Shape.Unit; off += scrubRead {
-		buf := make([]byte, min(scrubRead, h.Shape.Unit-off))
+		buf := room[:min(scrubRead, h.Shape.Unit-off)]
 		at = h.Offset + layout.ShardOffset(off)
 		if err := read(at, buf); err != nil {
 			return at, err

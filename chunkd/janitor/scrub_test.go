@@ -119,7 +119,7 @@ func TestScrubBlamesNoShardForABusyDevice(t *testing.T) {
 func (r *row) deep(s *scrub) {
 	b, err := jobOf(r.request(rowParity, 1, 0, 1, rowParity))
 	r.must(err)
-	s.compareAll(r.t.Context(), &task{job: b, Work: r.work()})
+	s.compareAll(r.t.Context(), newTask(b, r.work()))
 }
 
 // TestADeepScrubFindsParityThatIsNotTheDatas, though each unit has its checksum.

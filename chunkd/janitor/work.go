@@ -18,6 +18,7 @@ import (
 type Work struct {
 	Device   *Device
 	Coders   *erasure.Set
+	Slabs    *Slabs // nil: none are kept
 	Remote   Remote
 	Pace     func(ctx context.Context, bytes int64) error // of what is written, unless it is urgent
 	Together func(list []func())                          // runs all, beside each other or not, and waits
@@ -46,7 +47,8 @@ func (w Work) rebuild(ctx context.Context, r *pb.RebuildShard, out *pb.RebuiltSh
 	if err != nil {
 		return err
 	}
-	t := &task{job: b, Work: w, turn: int(b.spec.Key.Segment)}
+	t := newTask(b, w)
+	defer t.memory.end()
 	err = t.run(ctx)
 	if err != nil && t.last != nil && errs.KindOf(err) == errs.Unavailable {
 		err = errs.New(errs.Unavailable, "", "%v (last: %v)", err, t.last)
@@ -62,7 +64,7 @@ func (w Work) rebuild(ctx context.Context, r *pb.RebuildShard, out *pb.RebuiltSh
 
 // work is what a janitor's own rebuilds work with.
 func (j *Janitor) work(d *Device) Work {
-	return Work{Device: d, Coders: &j.coders, Remote: j.sources, Pace: j.rebuilt.take, Together: together}
+	return Work{Device: d, Coders: &j.coders, Slabs: &j.slabs, Remote: j.sources, Pace: j.rebuilt.take, Together: together}
 }
 
 func together(list []func()) {
