@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 
 	"strake/internal/errs"
@@ -148,6 +149,49 @@ func TestAFillIsWholeOrGoesOnAfterAPowerCut(t *testing.T) {
 		if whole {
 			ok(t, err)
 			return
+		}
+	}
+}
+
+// TestAFillThatAnErrorMetIsNotToldWhole has each disk operation of a rebuild fail, in
+// turn: what was told to be done outlives the loss of all that was not synced, and
+// what was not is done by the next life. Of those that failed, every other one is
+// discarded.
+func TestAFillThatAnErrorMetIsNotToldWhole(t *testing.T) {
+	list := someStripes(1)
+	for _, bad := range []error{syscall.EIO, syscall.ENOSPC} {
+		for n := int64(1); ; n += stride(t) {
+			disk := formatted(t, newMem()).(*vfs.Mem)
+			fault := vfs.NewFault(disk)
+			s := opened(t, fault)
+			ok(t, s.Create(testSpec(1)))
+			from := fault.Ops()
+			fault.FailAt(from+n, bad)
+			err := errors.Join(s.Fill(testRef(1), unitsOf(list[:4]...), nil), s.Fill(testRef(1), unitsOf(list[4:]...), nil), s.Mend(testRef(1), 6, sealOf(list...)))
+			met := fault.Ops() >= from+n
+			tried := err != nil && n%2 == 1
+			gone := tried && s.Discard(testRef(1)) == nil
+			disk = disk.Crash(rand.New(rand.NewPCG(uint64(n), 1)), 0)
+			_ = s.Close()
+			s = opened(t, disk)
+			ok(t, s.Check())
+			_, there := s.Stat(testRef(1))
+			switch {
+			case tried && errs.KindOf(there) == errs.NotHere:
+			case gone:
+				t.Fatalf("operation %d fails with %v: the shard was discarded and is there: %v", n, bad, there)
+			case err != nil:
+				ok(t, s.Fill(testRef(1), unitsOf(list...), nil))
+				ok(t, s.Mend(testRef(1), 6, sealOf(list...)))
+				fallthrough
+			default:
+				checkAll(t, s, list)
+			}
+			ok(t, s.Close())
+			if !met {
+				ok(t, err)
+				break
+			}
 		}
 	}
 }
