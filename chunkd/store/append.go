@@ -45,6 +45,9 @@ func (s *Store) append(a *Append) error {
 	} else {
 		err = s.appendLarge(sh, a, h)
 	}
+	if err == nil {
+		s.took(a.Ref.ShardKey)
+	}
 	if err == nil && a.Durable {
 		err = s.syncAt(a.Epoch, []*shard{sh})
 	}

@@ -20,6 +20,9 @@ import (
 // one that the shard can't tell of. An error of the whole call means that it
 // can't tell of any. A repeat gives the list again.
 func (s *Store) Fence(ref frame.ShardRef, epoch layout.Epoch) ([]Fenced, error) {
+	if s.leaseOver(ref.ShardKey) {
+		return s.listUnfenced(ref)
+	}
 	list, err := s.fence(ref, epoch)
 	if err != nil {
 		return nil, typed(err, "fence shard %v at epoch %d", ref.ShardKey, epoch)

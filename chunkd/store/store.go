@@ -41,6 +41,7 @@ type Store struct {
 	done    sync.WaitGroup // the mover
 	moveMu  sync.Mutex     // one move at a time
 	moveBuf []byte         // guarded by moveMu; see runs
+	quiet   sync.Map       // when shards took an append last; see byclock.go
 }
 
 // Superblock is the device's identity.

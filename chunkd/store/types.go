@@ -2,6 +2,7 @@ package store
 
 import (
 	"log/slog"
+	"time"
 
 	"strake/internal/layout"
 	"strake/internal/vfs"
@@ -17,6 +18,8 @@ type Options struct {
 	Queue            Queue        // the device's scheduler, for the store's own work; nil: it is done at once
 	// Engine opens the index in a folder; nil: Pebble.
 	Engine func(fsys vfs.FS, dir string) (Engine, error)
+	// Clock is a clock for a planted bug to trust; the store itself looks at none.
+	Clock func() time.Duration
 }
 
 // ShardSpec is what a shard is made as.

@@ -10,6 +10,7 @@ import (
 	"strake/internal/layout"
 	"strake/meta/placement"
 	"strake/meta/reconcile"
+	"strake/meta/server"
 	"strake/meta/state"
 	"strake/proto/frame"
 )
@@ -218,7 +219,7 @@ func (m *metaService) finalizeSegment(f *simclient.Fiber, t reconcile.Finalize) 
 			m.s.rare("a shard found incomplete at its seal")
 		}
 	}
-	lost, err := lostOf(&g, t.Shards, byShard)
+	lost, err := server.LostOf(&g, t.Shards, byShard)
 	if err != nil {
 		return err
 	}

@@ -33,9 +33,8 @@ type chunkServer struct {
 	cut       *powerCut     // waits for a call to hit
 	calls     []*flight     // under way to this life
 	janitors  []*simclient.Client
-	fibers    simclient.Fibers                  // of rebuilds
-	busy      map[layout.ShardKey]bool          // shards that a task works on
-	taken     map[layout.ShardKey]time.Duration // the last append
+	fibers    simclient.Fibers         // of rebuilds
+	busy      map[layout.ShardKey]bool // shards that a task works on
 }
 
 // powerCut cuts the power in the middle of a call.
@@ -51,14 +50,13 @@ func (c *chunkServer) start() {
 	if c.up || c.lost {
 		return
 	}
-	st, err := c.s.stores.open(c.disk)
+	st, err := c.s.stores.open(c.disk, c.clock)
 	if err != nil {
 		c.s.fail("server %d can't open its device: %v", c.id, err)
 		return
 	}
 	c.store, c.up, c.serving = st, true, false
 	c.fibers, c.busy = simclient.Fibers{Pool: &c.s.bench.fibers}, map[layout.ShardKey]bool{}
-	c.taken = map[layout.ShardKey]time.Duration{}
 	c.s.note("server starts", uint64(c.number), uint64(st.Incarnation()))
 	c.register()
 	c.sweep()

@@ -7,7 +7,6 @@ import (
 	"strake/client/simclient"
 	"strake/internal/errs"
 	"strake/internal/layout"
-	"strake/internal/planted"
 	"strake/proto/frame"
 	"strake/proto/stripe"
 )
@@ -89,7 +88,6 @@ func (c *chunkServer) append(q *simclient.Append) error {
 		err = c.underCut(true, func() error { return c.store.Sync(q.Epoch, c.store.Incarnation(), []frame.ShardRef{q.Ref}) })
 	}
 	if err == nil {
-		c.taken[q.Ref.ShardKey] = c.clock()
 		c.s.took("an append", q.Ref.ShardKey, q.Epoch)
 	}
 	c.s.note("append", uint64(c.number), uint64(q.Ref.Segment)<<8|uint64(q.Ref.Shard), uint64(h.Seq), uint64(errs.KindOf(err)))
@@ -166,7 +164,7 @@ func (c *chunkServer) fence(q simclient.FenceShard, e layout.Epoch) simclient.Fe
 	}
 	var list []store.Fenced
 	a.Err = c.underCut(true, func() (err error) {
-		list, err = c.fenceOrNot(q.Ref, e)
+		list, err = c.store.Fence(q.Ref, e)
 		return err
 	})
 	c.s.note("fence", uint64(c.number), uint64(q.Ref.Segment)<<8|uint64(q.Ref.Shard), uint64(e), uint64(len(list)))
@@ -183,24 +181,6 @@ func (c *chunkServer) fence(q simclient.FenceShard, e layout.Epoch) simclient.Fe
 		a.Stripes = append(a.Stripes, simclient.FencedStripe{Seq: f.Seq, Header: f.Header, Kind: errs.KindOf(f.Err)})
 	}
 	return a
-}
-
-// fenceOrNot is Fence. (Planted: a shard that took nothing for long is listed as it
-// is, as its writer's lease must be over.)
-func (c *chunkServer) fenceOrNot(ref frame.ShardRef, e layout.Epoch) ([]store.Fenced, error) {
-	if !planted.Is(planted.LeaseByWallClock) || c.clock()-c.taken[ref.ShardKey] < sessionTTL/4 {
-		return c.store.Fence(ref, e)
-	}
-	b, _, _, err := c.store.List(ref, 1, 1<<30)
-	var list []store.Fenced
-	for len(b) > 0 && err == nil {
-		h, n, e := stripe.Decode(b)
-		if err = e; err == nil {
-			list = append(list, store.Fenced{Seq: h.Seq, Header: b[:n]})
-			b = b[n:]
-		}
-	}
-	return list, err
 }
 
 // recover has a janitor recover a volume, and answers when it is done.

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"strake/chunkd/format"
 	"strake/chunkd/store"
@@ -102,8 +103,8 @@ const (
 )
 
 // open opens a disk's store.
-func (k storeKind) open(d *disk) (*store.Store, error) {
-	o := store.Options{LogBytes: leastLog, HeaderCacheBytes: 32 << 10}
+func (k storeKind) open(d *disk, clock func() time.Duration) (*store.Store, error) {
+	o := store.Options{LogBytes: leastLog, HeaderCacheBytes: 32 << 10, Clock: clock}
 	if !k.pebble {
 		o.Engine = d.ordered.Open
 	}
@@ -129,7 +130,7 @@ func (p *Plant) disk(server int, stores storeKind) (*disk, error) {
 	if err := store.Format(d.fs(), id); err != nil {
 		return nil, err
 	}
-	s, err := stores.open(d)
+	s, err := stores.open(d, nil)
 	if err != nil {
 		return nil, err
 	}

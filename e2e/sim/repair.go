@@ -7,7 +7,6 @@ import (
 	"strake/client/simclient"
 	"strake/internal/errs"
 	"strake/internal/layout"
-	"strake/internal/planted"
 	"strake/meta/reconcile"
 	"strake/meta/server"
 	"strake/meta/state"
@@ -44,61 +43,39 @@ func sortRefs(list []frame.ShardRef) {
 	})
 }
 
-// rebuild has a server make a shard again, records its place, and has the old one
-// deleted.
+// rebuild has a server make a shard again, by the metadata server's own steps.
 func (m *metaService) rebuild(f *simclient.Fiber, t reconcile.Rebuild) error {
-	seg, ok := m.view().Segment(t.Segment)
-	if !ok || seg.Placements[t.Shard] != t.Old {
-		return errs.New(errs.StaleGeneration, "", "the shard has moved")
-	}
 	m.s.note("rebuild", uint64(t.Segment)<<8|uint64(t.Shard), uint64(t.Server), uint64(t.Old.Generation), map[bool]uint64{true: 1}[t.InPlace])
-	if planted.Is(planted.MovedBeforeDurable) {
-		defer func() { _, _ = m.ask(f, t.Server, &rebuildShard{server.RebuildOut(m.view(), &seg, t)}, rebuildCall) }()
-		return m.settle(f, t)
-	}
-	reply, err := m.ask(f, t.Server, &rebuildShard{server.RebuildOut(m.view(), &seg, t)}, rebuildCall)
-	if err != nil {
-		if to := m.s.servers[t.Server]; to != nil && (!to.up || to.lost) {
-			m.s.rare("a rebuild that lost its target")
-		}
-		return err
-	}
-	result := reply.Other.(*pb.RebuiltShard)
-	var bad []*pb.ShardReport
-	for _, ref := range result.Bad {
-		bad = append(bad, &pb.ShardReport{Shard: ref, Kind: uint32(errs.Corrupt)})
-	}
-	if err := m.markReported(f, bad); err != nil {
-		return err
-	}
-	if kind := errs.Kind(result.Result.Kind); kind != errs.OK {
-		m.s.rare("a rebuild failed: " + kind.String())
-		return errs.New(kind, "", "%s", result.Result.Message)
-	}
-	return m.settle(f, t)
-}
-
-// settle records a shard that was made again.
-func (m *metaService) settle(f *simclient.Fiber, t reconcile.Rebuild) error {
-	if t.InPlace {
+	result, err := server.Remake{
+		View: m.view, Up: m.alive,
+		Propose: func(cmd state.Command) error { _, err := m.propose(f, cmd); return err },
+		Ask: func(id layout.ServerID, r *pb.RebuildShard) (*pb.RebuiltShard, error) {
+			reply, err := m.ask(f, id, &rebuildShard{r}, rebuildCall)
+			if err != nil {
+				return nil, err
+			}
+			return reply.Other.(*pb.RebuiltShard), nil
+		},
+		Delete: func(id layout.ServerID, seg *state.Segment, shard layout.ShardIndex, at state.Placement) {
+			ref := frame.ShardRef{ShardKey: layout.ShardKey{Segment: seg.ID, Shard: shard}, Generation: at.Generation}
+			_, _ = m.ask(f, id, &deleteShard{ref}, chunkCall) // else its server asks for its leftovers
+		},
+	}.Run(t)
+	to := m.s.servers[t.Server]
+	switch {
+	case result == nil && err != nil && to != nil && (!to.up || to.lost):
+		m.s.rare("a rebuild that lost its target")
+	case result != nil && result.Result.Kind != 0:
+		m.s.rare("a rebuild failed: " + errs.Kind(result.Result.Kind).String())
+	case err == nil && t.InPlace:
 		m.s.rare("a shard repaired in its place")
-		_, err := m.propose(f, state.MarkSound{Shards: []state.ShardAt{{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation}}})
-		return err
+	case err == nil:
+		m.s.rare("a shard rebuilt elsewhere")
+		if t.Balance {
+			m.s.rare("a shard moved by a rebalance")
+		}
 	}
-	if _, err := m.propose(f, state.ReplaceShard{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation, Device: t.Device}); err != nil {
-		return err
-	}
-	m.s.rare("a shard rebuilt elsewhere")
-	if t.Balance {
-		m.s.rare("a shard moved by a rebalance")
-	}
-	d, known := m.view().Device(t.Old.Device)
-	if !known || d.State == state.DeviceDead || !m.alive(d.Server) || t.Old.Device == t.Device {
-		return nil
-	}
-	ref := frame.ShardRef{ShardKey: layout.ShardKey{Segment: t.Segment, Shard: t.Shard}, Generation: t.Old.Generation}
-	_, _ = m.ask(f, d.Server, &deleteShard{ref}, chunkCall) // else its server asks for its leftovers
-	return nil
+	return err
 }
 
 // markReported marks shards lost that were found bad where they are placed.
@@ -111,42 +88,15 @@ func (m *metaService) markReported(f *simclient.Fiber, list []*pb.ShardReport) e
 	return err
 }
 
-// lostOf gives the shards that a finalization goes on without.
-func lostOf(g *state.Segment, asked []reconcile.Shard, failed map[layout.ShardIndex]error) (lost []state.ShardAt, err error) {
-	var sound layout.Mask
-	for _, a := range asked {
-		sound = sound.With(a.Index)
-	}
-	for _, a := range asked {
-		switch kind := errs.KindOf(failed[a.Index]); kind {
-		case errs.OK:
-		case errs.Corrupt, errs.NotHere, errs.StaleGeneration:
-			sound, err = sound.Without(a.Index), failed[a.Index]
-		default:
-			return nil, failed[a.Index]
-		}
-	}
-	if sound.Count() < int(g.Geometry.K) {
-		return nil, errs.As(err, errs.Undecided, "finalize segment %d: %d sound shards of %v", g.ID, sound.Count(), g.Geometry)
-	}
-	for i, p := range g.Placements {
-		if !sound.Has(layout.ShardIndex(i)) {
-			lost = append(lost, state.ShardAt{Segment: g.ID, Shard: layout.ShardIndex(i), Generation: p.Generation})
-		}
-	}
-	return lost, nil
-}
-
 // check answers which shards of a server are needed no more. The leader of the
 // simulation is the only one, and has applied all that was committed.
 func (m *metaService) check(q *checkShards) (any, error) {
 	out := &checked{missing: server.Missing(m.view(), q.request)}
 	for _, ref := range q.request.Shards {
-		switch server.Verdict(m.view(), m.planner, m.alive, layout.ServerID(q.request.Server), ref) {
-		case server.Leftover:
-			out.gone = append(out.gone, gone{ref, false})
-		case server.Abandoned:
-			out.gone = append(out.gone, gone{ref, true})
+		standing := server.Verdict(m.view(), m.planner, m.alive, layout.ServerID(q.request.Server), ref)
+		if standing != server.PlacedHere {
+			m.s.mayBeGivenUp(m.view(), ref)
+			out.gone = append(out.gone, gone{ref, standing == server.Abandoned})
 		}
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"strake/internal/layout"
 	"strake/meta/state"
 	"strake/proto/frame"
+	"strake/proto/pb"
 )
 
 // Placement is sane: shards of a segment stand on distinct servers, m is the
@@ -59,6 +60,24 @@ func (s *Sim) replaced(v *state.View, e state.ShardReplaced) {
 func (s *Sim) onDevice(v *state.View, id layout.DeviceID) *chunkServer {
 	d, _ := v.Device(id)
 	return s.servers[d.Server]
+}
+
+// mayBeGivenUp checks, when the leader gives a shard up as left over, that by its own
+// record the segment is whole without it. What happens on the answer's way is nobody's
+// fault.
+func (s *Sim) mayBeGivenUp(v *state.View, ref *pb.ShardRef) {
+	g, ok := v.Segment(layout.SegmentID(ref.Segment))
+	if !ok || !v.Needed(&g) {
+		return
+	}
+	if g.State != state.Finalized || g.Lost != 0 {
+		s.fail("redundancy: shard %v of a segment that is %v and misses shards %b is given up", keyOf(ref), g.State, g.Lost)
+	}
+	for i, p := range g.Placements {
+		if d, _ := v.Device(p.Device); d.State == state.DeviceDead || d.State == state.DeviceDown {
+			s.fail("redundancy: shard %v is given up while shard %d of its segment is on device %d, which is %v", keyOf(ref), i, d.ID, d.State)
+		}
+	}
 }
 
 // mayGo checks a shard that is deleted because its segment has no need of it: no

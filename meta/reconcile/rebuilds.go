@@ -40,9 +40,14 @@ type Progress struct {
 	Moving    int    // shards on devices that are being drained
 	MoveBytes uint64
 	AtRisk    int // segments that can lose no more shard
+	Urgent    int // segments of which Urgent says so
 	Lacking   int // segments that can't be rebuilt: fewer than k shards are at hand
 	Homeless  int // segments with a lost shard for which no device is left
 }
+
+// Urgent tells whether a segment is to be made whole faster than others: it can lose
+// no more shard, or two are missing.
+func Urgent(g layout.Geometry, spare int) bool { return spare <= 0 || int(g.M)-spare >= 2 }
 
 // Progress tells what the last look met. Running counts the tasks handed out.
 func (p *Planner) Progress() (met Progress, running int) {
@@ -147,6 +152,9 @@ func (pl *plan) meet(s *state.Segment, j *judgement) {
 	}
 	if j.lost != 0 && j.spare <= 0 {
 		r.pass.AtRisk++
+	}
+	if j.lost != 0 && Urgent(s.Geometry, j.spare) {
+		r.pass.Urgent++
 	}
 	if !j.possible(s) {
 		r.pass.Lacking++

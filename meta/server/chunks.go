@@ -68,18 +68,16 @@ type failure struct {
 	answered bool // the server said so of this very shard
 }
 
-// lasting tells whether the answer is about the shard and stays the same however
-// often it is asked for. A device that failed, a server that is busy or gone, say
-// nothing about the shard.
-func (f *failure) lasting() bool {
-	if !f.answered {
-		return false
+// byShard sorts the failures of one segment's shards. What was not said of the very
+// shard says nothing about it, whatever kind it has.
+func byShard(failed []failure) map[layout.ShardIndex]error {
+	sorted := map[layout.ShardIndex]error{}
+	for _, f := range failed {
+		if sorted[f.shard] = f.err; !f.answered {
+			sorted[f.shard] = errs.As(f.err, errs.Unavailable, "ask for shard %d/%d", f.segment.ID, f.shard)
+		}
 	}
-	switch errs.KindOf(f.err) {
-	case errs.Unavailable, errs.Deadline, errs.Canceled, errs.Busy, errs.Closed, errs.Overloaded, errs.NoSpace, errs.WrongCell:
-		return false
-	}
-	return true
+	return sorted
 }
 
 // everywhere calls all servers of the shards at once, each bounded in time, and

@@ -93,11 +93,11 @@ func (s *Server) qosHeartbeat(view *state.View, srv *state.Server, r *pb.Heartbe
 // in danger: as much as training's, unless people changed that.
 const dangerWeight = 10
 
-// endangered tells whether a segment can lose no more shard.
+// endangered tells whether a segment is to be made whole faster than others.
 func (s *Server) endangered() (yes bool) {
 	s.control.with(func(p *reconcile.Planner, _ time.Duration) {
 		met, _ := p.Progress()
-		yes = met.AtRisk > 0
+		yes = met.Urgent > 0
 	})
 	return yes
 }

@@ -10,21 +10,22 @@ import (
 	"strake/proto/pb"
 )
 
-// lostOf gives the shards of a segment that its finalization goes on without. An
-// error means that it can't go on: a server did not answer for its shard, or fewer
-// than k are sound. Whatever a server says of a shard itself costs that shard
-// alone: it is rebuilt, and nothing waits for it.
-func lostOf(seg *state.Segment, asked []reconcile.Shard, failed []failure) (lost []state.ShardAt, err error) {
+// LostOf gives the shards of a segment that its finalization goes on without, by
+// what went wrong with each of those that were asked. An error means that it can't go
+// on: a server did not answer for its shard, or fewer than k are sound. Whatever a
+// server says of a shard itself costs that shard alone: it is rebuilt, and nothing
+// waits for it.
+func LostOf(seg *state.Segment, asked []reconcile.Shard, failed map[layout.ShardIndex]error) (lost []state.ShardAt, err error) {
 	var sound layout.Mask
 	for _, a := range asked {
-		sound = sound.With(a.Index)
-	}
-	for i := range failed {
-		f := &failed[i]
-		if !f.lasting() {
-			return nil, f.err
+		switch bad := failed[a.Index]; {
+		case bad == nil:
+			sound = sound.With(a.Index)
+		case !lasting(bad):
+			return nil, bad
+		default:
+			err = bad
 		}
-		sound, err = sound.Without(f.shard), f.err
 	}
 	if sound.Count() < int(seg.Geometry.K) {
 		return nil, errs.As(err, errs.Undecided, "finalize segment %d: %d sound shards of %v", seg.ID, sound.Count(), seg.Geometry)
@@ -35,6 +36,17 @@ func lostOf(seg *state.Segment, asked []reconcile.Shard, failed []failure) (lost
 		}
 	}
 	return lost, nil
+}
+
+// lasting tells whether what a server answered for a shard is about the shard and
+// stays the same however often it is asked for. A device that failed, a server that
+// is busy or gone, say nothing about the shard.
+func lasting(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Unavailable, errs.Deadline, errs.Canceled, errs.Busy, errs.Closed, errs.Overloaded, errs.NoSpace, errs.WrongCell:
+		return false
+	}
+	return true
 }
 
 // markReported marks shards lost that were found bad where they are placed.

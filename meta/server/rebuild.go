@@ -13,16 +13,10 @@ import (
 	"strake/proto/pb"
 )
 
-// rebuild has a server make one shard again, records its new place, and only then
-// has the old one deleted. A crash anywhere leaves either the old placement and a
-// copy that nobody names, or the new placement and an old copy: both are told
-// from the state later, and removed (CheckShards).
+// rebuild has a server make one shard again, and counts it.
 func (s *Server) rebuild(ctx context.Context, t reconcile.Rebuild) error {
 	began := time.Now()
-	result, err := s.callRebuild(ctx, t)
-	if err == nil {
-		err = s.settle(ctx, t)
-	}
+	result, err := s.remake(ctx).Run(t)
 	s.made.note(t, result, err, time.Now())
 	if err != nil {
 		return errs.Wrap(err, "rebuild shard %d/%d on device %d", t.Segment, t.Shard, t.Device)
@@ -32,86 +26,40 @@ func (s *Server) rebuild(ctx context.Context, t reconcile.Rebuild) error {
 	return nil
 }
 
-// callRebuild asks the target and marks sources in which it found wrong bytes.
-func (s *Server) callRebuild(ctx context.Context, t reconcile.Rebuild) (*pb.RebuiltShard, error) {
-	view := s.machine.View()
-	seg, ok := view.Segment(t.Segment)
-	if !ok || seg.Placements[t.Shard] != t.Old {
-		return nil, errs.New(errs.StaleGeneration, "", "the shard has moved")
+// remake is how this server makes a shard again.
+func (s *Server) remake(ctx context.Context) Remake {
+	return Remake{
+		View:    s.machine.View,
+		Up:      s.alive.up,
+		Propose: func(cmd state.Command) error { return s.do(ctx, cmd) },
+		Ask: func(id serverID, r *pb.RebuildShard) (*pb.RebuiltShard, error) {
+			return s.callRebuild(ctx, id, r)
+		},
+		Delete: func(id serverID, seg *state.Segment, shard layout.ShardIndex, at state.Placement) {
+			old := map[serverID][]placed{id: {{segment: seg, shard: shard, server: id, place: at}}}
+			if failed := s.deleteShards(ctx, s.machine.View(), old); len(failed) > 0 {
+				s.log.Warn("old shard not deleted yet", "segment", seg.ID, "shard", shard, "device", at.Device, "err", failed[0].err)
+			}
+		},
 	}
-	c, err := s.chunk(view, t.Server)
+}
+
+// callRebuild asks a chunk server to make a shard.
+func (s *Server) callRebuild(ctx context.Context, id serverID, r *pb.RebuildShard) (*pb.RebuiltShard, error) {
+	c, err := s.chunk(s.machine.View(), id)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timing.RebuildCall)
 	defer cancel()
-	r, err := c.RebuildShards(ctx, &pb.RebuildShardsRequest{Shards: []*pb.RebuildShard{RebuildOut(view, &seg, t)}})
+	reply, err := c.RebuildShards(ctx, &pb.RebuildShardsRequest{Shards: []*pb.RebuildShard{r}})
 	if err != nil {
-		return nil, errs.Wrap(pb.FromStatus(err), "chunk server %d", t.Server)
+		return nil, errs.Wrap(pb.FromStatus(err), "chunk server %d", id)
 	}
-	if len(r.Results) != 1 {
-		return nil, errs.New(errs.Unavailable, "", "chunk server %d gave %d results", t.Server, len(r.Results))
+	if len(reply.Results) != 1 {
+		return nil, errs.New(errs.Unavailable, "", "chunk server %d gave %d results", id, len(reply.Results))
 	}
-	result := r.Results[0]
-	if err := s.markBad(ctx, result.Bad); err != nil {
-		return result, err
-	}
-	if kind := errs.Kind(result.GetResult().GetKind()); kind != errs.OK {
-		return result, errs.New(kind, "", "chunk server %d: %s", t.Server, result.GetResult().GetMessage())
-	}
-	return result, nil
-}
-
-func (s *Server) markBad(ctx context.Context, bad []*pb.ShardRef) error {
-	var reports []*pb.ShardReport
-	for _, ref := range bad {
-		reports = append(reports, &pb.ShardReport{Shard: ref, Kind: uint32(errs.Corrupt)})
-	}
-	return s.markReported(ctx, reports)
-}
-
-// RebuildOut is a task as its chunk server is asked for it.
-func RebuildOut(view *state.View, seg *state.Segment, t reconcile.Rebuild) *pb.RebuildShard {
-	generation := t.Old.Generation
-	if !t.InPlace {
-		generation++
-	}
-	// A header without payload may stand behind the shard's own last unit, but not
-	// behind the segment's.
-	length := max(seg.Seal.Shards[seg.Geometry.K].Length, layout.BlockSize)
-	out := &pb.RebuildShard{
-		Target: &pb.ShardSpec{
-			Shard:  &pb.ShardRef{Segment: uint64(seg.ID), Shard: uint32(t.Shard), Generation: uint32(generation), Device: uint64(t.Device)},
-			Volume: uint64(seg.Volume), Epoch: uint64(seg.Epoch), Geometry: geometryOut(seg.Geometry), Length: uint64(length), Map: seg.Map, Cell: uint64(view.Cell().ID),
-		},
-		InPlace: t.InPlace, Seal: sealOut(&seg.Seal), Urgent: t.Spare <= 0 && !t.Move,
-	}
-	for _, src := range t.Sources {
-		if srv, ok := view.Server(src.Server); ok {
-			out.Sources = append(out.Sources, &pb.RebuildSource{Shard: uint32(src.Index), Generation: uint32(src.Placement.Generation),
-				Device: uint64(src.Placement.Device), DataAddress: srv.DataAddress, Doubtful: src.Doubtful})
-		}
-	}
-	return out
-}
-
-// settle records a shard that was made again, and has the old one deleted. That
-// may fail: the old shard's server asks for its leftovers by itself.
-func (s *Server) settle(ctx context.Context, t reconcile.Rebuild) error {
-	if t.InPlace {
-		return s.do(ctx, state.MarkSound{Shards: []state.ShardAt{{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation}}})
-	}
-	if err := s.do(ctx, state.ReplaceShard{Segment: t.Segment, Shard: t.Shard, Generation: t.Old.Generation, Device: t.Device}); err != nil {
-		return err
-	}
-	view := s.machine.View()
-	seg, ok := view.Segment(t.Segment)
-	if d, known := view.Device(t.Old.Device); !ok || !known || d.State == state.DeviceDead || !s.alive.up(d.Server) || t.Old.Device == t.Device {
-		return nil
-	} else if failed := s.deleteShards(ctx, view, map[serverID][]placed{d.Server: {{segment: &seg, shard: t.Shard, server: d.Server, place: t.Old}}}); len(failed) > 0 {
-		s.log.Warn("old shard not deleted yet", "segment", t.Segment, "shard", t.Shard, "device", t.Old.Device, "err", failed[0].err)
-	}
-	return nil
+	return reply.Results[0], nil
 }
 
 // rateWindow is over how long the speed of rebuilds is taken.

@@ -198,7 +198,7 @@ func (s *Server) finalize(ctx context.Context, t reconcile.Finalize) error {
 		return nil
 	}
 	failed := s.finalizeShards(ctx, view, shardsOf(&seg, t.Shards))
-	lost, err := lostOf(&seg, t.Shards, failed)
+	lost, err := LostOf(&seg, t.Shards, byShard(failed))
 	if err != nil {
 		return err
 	}
