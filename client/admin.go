@@ -39,6 +39,7 @@ type VolumeInfo struct {
 	ReservedBytes uint64    `json:"reserved_bytes"` // promised to unsealed segments
 	MapRoot       uint64    `json:"map_root"`
 	Undecided     string    `json:"undecided,omitempty"` // the servers and shards that block its recovery, and why
+	Blocked       string    `json:"blocked,omitempty"`   // for how long acknowledgements have been blocked, by which server, and why; Volume alone tells
 	Losses        []Loss    `json:"accepted_losses,omitempty"`
 	RemovedAt     time.Time `json:"removed_at,omitzero"`
 	Snapshots     uint64    `json:"snapshots"`       // tags and automatic ones among them
@@ -274,7 +275,7 @@ func volumeInfo(v *pb.Volume) VolumeInfo {
 		ID: v.Id, Name: layout.VolumeName{Tenant: v.Tenant, Volume: v.Name}.String(), Size: int64(v.SizeBytes),
 		K: int(v.GetGeometry().GetK()), M: int(v.GetGeometry().GetM()), Class: className(v),
 		State: v.State, Holder: v.Holder, Epoch: v.Epoch, Segments: v.Segments, Unsealed: v.Unsealed,
-		StoredBytes: v.StoredBytes, ReservedBytes: v.ReservedBytes, MapRoot: v.RootNumber, Undecided: v.Undecided,
+		StoredBytes: v.StoredBytes, ReservedBytes: v.ReservedBytes, MapRoot: v.RootNumber, Undecided: v.Undecided, Blocked: v.Blocked,
 	}
 	for _, l := range v.Losses {
 		info.Losses = append(info.Losses, Loss{l.Epoch, l.Cut, l.By, time.Unix(int64(l.AtUnix), 0).UTC()})

@@ -163,7 +163,7 @@ func volumePairs(w io.Writer, v client.VolumeInfo) {
 		{"name", v.Name}, {"id", strconv.FormatUint(v.ID, 10)},
 		{"size", fmt.Sprintf("%s (%d bytes)", sizeText(uint64(v.Size)), v.Size)},
 		{"geometry", fmt.Sprintf("%d+%d: up to %d of a segment's %d servers may be lost", v.K, v.M, v.M, v.K+v.M)},
-		{"class", v.Class}, {"state", v.State}, {"undecided", v.Undecided}, {"writer", v.Holder},
+		{"class", v.Class}, {"state", v.State}, {"undecided", v.Undecided}, {"blocked", v.Blocked}, {"writer", v.Holder},
 		{"epoch", strconv.FormatUint(v.Epoch, 10)},
 		{"segments", fmt.Sprintf("%d, of these %d unsealed", v.Segments, v.Unsealed)},
 		{"live", liveText(v)},

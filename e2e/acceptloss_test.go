@@ -193,11 +193,13 @@ func TestExplainNamesTheServerThatBlocksAcknowledgement(t *testing.T) {
 		var e client.Explanation
 		r := strake(t, c, 0, "explain", "volume", "v", "-o", "json")
 		check(t, json.Unmarshal([]byte(r.Stdout), &e))
-		return e.Blocked != nil && e.Blocked.Ms >= 1000 && !e.Healthy
+		shown := strake(t, c, 0, "volume", "show", "v").Stdout
+		return e.Blocked != nil && e.Blocked.Ms >= 1000 && !e.Healthy && strings.Contains(shown, "blocked") && strings.Contains(shown, "by chunk server")
 	})
 	check(t, c.Chunkds[0].Resume())
 	check(t, <-done)
 	eventually(t, "explain says that it no longer waits", 60*time.Second, func() bool {
-		return !strings.Contains(strake(t, c, 0, "explain", "volume", "v").Stdout, "acknowledgement has been blocked")
+		return !strings.Contains(strake(t, c, 0, "explain", "volume", "v").Stdout, "acknowledgement has been blocked") &&
+			!strings.Contains(strake(t, c, 0, "volume", "show", "v").Stdout, "blocked")
 	})
 }

@@ -49,6 +49,10 @@ func TestBlocksAreLinearizableUnderLeaseHandOver(t *testing.T) {
 		eventually(t, "10 more operations without a server", time.Minute, func() bool { return ended() >= from+10 })
 		check(t, victim.Restart())
 	}
+	from := ended()
+	check(t, c.Chunkds[2].Pause())
+	eventually(t, "10 more operations while a server stands still", time.Minute, func() bool { return ended() >= from+10 })
+	check(t, c.Chunkds[2].Resume())
 	eventually(t, "enough operations to mean anything", 2*time.Minute, func() bool { return ended() >= fights/2 })
 	cancel()
 	all.Wait()

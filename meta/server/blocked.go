@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -62,6 +63,29 @@ func (b *blockedWriters) of(id layout.VolumeID, now time.Time) (blockedWriter, b
 	defer b.mu.Unlock()
 	w, ok := b.by[id]
 	return w, ok && now.Sub(w.at) < blockedStale
+}
+
+// text says for how long, by whom and why.
+func (w *blockedWriter) text(view *state.View) string {
+	whom := "a segment to write to"
+	if srv, ok := view.Server(w.server); ok {
+		whom = fmt.Sprintf("chunk server %d at %s", srv.ID, srv.DataAddress)
+	}
+	return fmt.Sprintf("for %v by %s: %s", w.wait.Round(100*time.Millisecond), whom, w.reason)
+}
+
+// byServer gives the longest wait for each server that writers wait for now; server 0
+// stands for a segment to write to.
+func (b *blockedWriters) byServer(now time.Time) map[serverID]time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	longest := map[serverID]time.Duration{}
+	for _, w := range b.by {
+		if now.Sub(w.at) < blockedStale {
+			longest[w.server] = max(longest[w.server], w.wait)
+		}
+	}
+	return longest
 }
 
 // ReportBlocked implements pb.MetaServer.

@@ -57,12 +57,10 @@ func (e *explanation) well(format string, args ...any) {
 // blocked says for whom the writer waits.
 func (e *explanation) blocked(w blockedWriter) *pb.Blocked {
 	out := &pb.Blocked{Server: uint64(w.server), Ms: uint64(w.wait.Milliseconds()), Reason: w.reason}
-	whom := "a segment to write to"
 	if srv, ok := e.view.Server(w.server); ok {
 		out.Address = srv.DataAddress
-		whom = fmt.Sprintf("chunk server %d at %s", srv.ID, srv.DataAddress)
 	}
-	e.wrong("", "acknowledgement has been blocked for %v by %s: %s", w.wait.Round(100*time.Millisecond), whom, w.reason)
+	e.wrong("", "acknowledgement has been blocked %s", w.text(e.view))
 	return out
 }
 

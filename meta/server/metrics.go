@@ -2,6 +2,8 @@ package server
 
 import (
 	"cmp"
+	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,7 +18,7 @@ type figures struct {
 	s                                                    *Server
 	applied, leading, volumes, segments, servers         *prometheus.Desc
 	reserved, served, capacity, reservations, reservable *prometheus.Desc
-	space, cleaned                                       *prometheus.Desc
+	space, cleaned, blocked                              *prometheus.Desc
 }
 
 // Figures gives the server's metrics.
@@ -37,13 +39,14 @@ func (s *Server) Figures() prometheus.Collector {
 		space: desc("volume_bytes", "Of all volumes: live data as of their newest map roots (parity not counted), what their sealed segments store, and garbage in these. "+
 			"stored over live is the space amplification.", "what"),
 		cleaned:    desc("janitor_relocated_bytes", "Live data that janitors relocated while they cleaned, since this server started."),
+		blocked:    desc("acknowledgement_blocked_seconds", "For how long a writer's acknowledgements have been blocked by a chunk server: the longest now; server 0: by the want of a segment.", "server"),
 		reservable: desc("devices_unmeasured", "Devices that were never measured and count for nothing in admissions."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.applied, f.leading, f.volumes, f.segments, f.servers, f.reserved, f.served, f.capacity, f.reservations, f.reservable, f.space, f.cleaned} {
+	for _, d := range []*prometheus.Desc{f.applied, f.leading, f.volumes, f.segments, f.servers, f.reserved, f.served, f.capacity, f.reservations, f.reservable, f.space, f.cleaned, f.blocked} {
 		ch <- d
 	}
 }
@@ -83,6 +86,9 @@ func (f *figures) leader(view *state.View, gauge func(d *prometheus.Desc, v floa
 	gauge(f.space, float64(stored), "stored")
 	gauge(f.space, float64(garbage), "garbage")
 	gauge(f.cleaned, float64(f.s.cleaned.Load()))
+	for id, wait := range f.s.blocked.byServer(time.Now()) {
+		gauge(f.blocked, wait.Seconds(), strconv.FormatUint(uint64(id), 10))
+	}
 	told := map[claimant]bool{}
 	for _, r := range view.Reservations() {
 		class, _ := view.ClassByNumber(r.Class)

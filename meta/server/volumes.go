@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"strake/internal/errs"
 	"strake/internal/layout"
@@ -54,6 +55,9 @@ func (s *Server) GetVolume(ctx context.Context, r *pb.GetVolumeRequest) (*pb.Get
 	}
 	out := volumeOut(view, &v)
 	out.Pressed = s.pressed(view)
+	if w, waits := s.blocked.of(v.ID, time.Now()); waits {
+		out.Blocked = w.text(view)
+	}
 	if r.GetId() == 0 { // it reads all of its segments; programs ask by id
 		out.SnapshotBytes = view.HeldBySnapshots(&v)
 	}
