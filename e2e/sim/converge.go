@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"strake/client/simclient"
+	"strake/internal/errs"
 	"strake/internal/layout"
 	"strake/meta/state"
 )
@@ -143,14 +144,30 @@ func (s *Sim) readOne(p *clientProcess, f *simclient.Fiber, h *history) {
 	}
 }
 
-// removeOne removes a volume for ever: all its shards must go.
+// removeTries bounds the seconds that a janitor may hold a volume that is to be removed.
+const removeTries = 30
+
+// removeOne removes a volume for ever: all its shards must go. A janitor that cleans
+// it, or recovers it, just now is waited for.
 func (s *Sim) removeOne() {
-	id := s.heads()[s.rand.IntN(2)].id
+	id, over := s.heads()[s.rand.IntN(2)].id, false
 	s.meta.spawn(func(f *simclient.Fiber) {
-		if _, err := s.meta.propose(f, state.RemoveVolume{ID: 99, Volume: state.VolumeRef{ID: id}, Now: true}); err != nil {
-			s.fail("remove volume %d: %v", id, err)
+		for try := 1; ; try++ {
+			_, err := s.meta.propose(f, state.RemoveVolume{ID: 99, Volume: state.VolumeRef{ID: id}, Now: true})
+			if errs.KindOf(err) == errs.LeaseHeld && try < removeTries {
+				if !f.Wait(func(done func()) { s.after(time.Second, done) }) {
+					return // the term ended; the end tells
+				}
+				continue
+			}
+			if err != nil {
+				s.fail("remove volume %d: %v", id, err)
+			}
+			over = true
+			return
 		}
 	})
+	s.run(s.now+removeTries*time.Second, func() bool { return over })
 	s.run(s.now+time.Second, func() bool { return false })
 }
 
