@@ -84,11 +84,12 @@ func TestASilentServerNeedsNoBudget(t *testing.T) {
 	for range quantileFew {
 		p.got(1, 4096, time.Millisecond, 0, now)
 	}
-	granted, fresh, again := p.hedge(1, 4096, now, now.Add(minLate))
+	granted, _, again := p.hedge(1, 4096, now, now.Add(minLate))
 	if granted || again != minSilent-minLate {
 		t.Errorf("granted %v with the budget spent; to be asked again after %v", granted, again)
 	}
-	if granted, fresh, _ = p.hedge(1, 4096, now, now.Add(minSilent)); !granted || !fresh || !p.suspect(1) {
+	granted, fresh, _ := p.hedge(1, 4096, now, now.Add(minSilent))
+	if !granted || !fresh || !p.suspect(1) {
 		t.Errorf("after %v without an answer: granted %v, to be probed %v", minSilent, granted, fresh)
 	}
 	if granted, fresh, _ = p.hedge(1, 4096, now, now.Add(minSilent)); !granted || fresh {
