@@ -94,7 +94,7 @@ func (c *Cell) recoverByHand(ctx context.Context, n layout.VolumeName, o Recover
 	if accepted != nil && !o.Commit {
 		return r, nil
 	}
-	if err := l.carryOut(ctx, plan, unsealed, accepted); err != nil {
+	if err := l.carryOut(ctx, plan, in, unsealed, accepted); err != nil {
 		return r, err
 	}
 	r.Done = true

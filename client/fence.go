@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"io"
-	"sync"
 	"time"
 
 	"strake/client/internal/recovery"
@@ -16,48 +15,81 @@ import (
 // fenceTimeout bounds one server's answer: it drains, syncs and lists.
 const fenceTimeout = 10 * time.Second
 
+// answered is what one server said of the shards that it was asked for.
+type answered struct {
+	server layout.ServerID
+	refs   []*pb.ShardRef
+	shards map[layout.ShardKey]*recovery.Shard
+	err    error
+}
+
 // fence shuts older writers out of segments and gives what each shard has
 // (design §6.2, 6.3). All servers are asked at once; one that does not answer is
-// silent. An error means that a newer recoverer was here.
-func (l lease) fence(ctx context.Context, segments []*segment) ([]recovery.Segment, error) {
-	out := make([]recovery.Segment, len(segments))
-	bySegment := map[layout.SegmentID]int{}
+// silent, and so is one that is late when the others' answers decide in. An error
+// means that a newer recoverer was here.
+func (l lease) fence(ctx context.Context, in recovery.Input, segments []*segment) ([]recovery.Segment, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in.Segments = make([]recovery.Segment, len(segments))
+	bySegment := map[layout.SegmentID]*recovery.Segment{}
 	asked := map[layout.ServerID][]*pb.ShardRef{}
 	for i, s := range segments {
-		bySegment[s.id] = i
-		out[i] = recovery.Segment{ID: s.id, Geometry: s.geometry, Shards: make([]recovery.Shard, len(s.shards))}
+		in.Segments[i] = recovery.Segment{ID: s.id, Geometry: s.geometry, Shards: make([]recovery.Shard, len(s.shards))}
+		bySegment[s.id] = &in.Segments[i]
 		for j, p := range s.shards {
-			out[i].Shards[j] = recovery.Shard{Server: p.server, Device: p.device, Reason: "no answer"}
+			in.Segments[i].Shards[j] = recovery.Shard{Server: p.server, Device: p.device, Reason: "no answer"}
 			asked[p.server] = append(asked[p.server], shardRefPB(s, layout.ShardIndex(j)))
 		}
 	}
-	var mu sync.Mutex
-	var wait sync.WaitGroup
-	var newer error
+	answers := make(chan answered, len(asked)) // those that are late block nobody
 	for server, refs := range asked {
-		wait.Go(func() {
-			answers, err := l.fenceServer(ctx, server, refs)
-			if errs.KindOf(err) == errs.Unavailable {
-				l.cell.places.moved(ctx, target{server, layout.SegmentID(refs[0].Segment)}) // for the next try
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if errs.KindOf(err) == errs.StaleEpoch {
-				newer = err
-			}
-			for _, r := range refs {
-				shard := &out[bySegment[layout.SegmentID(r.Segment)]].Shards[r.Shard]
-				if a, ok := answers[shardKeyPB(r)]; ok {
-					a.Server, a.Device = shard.Server, shard.Device
-					*shard = *a
-				} else if err != nil {
-					shard.Reason = err.Error()
-				}
-			}
-		})
+		go func() {
+			shards, err := l.fenceServer(ctx, server, refs)
+			answers <- answered{server, refs, shards, err}
+		}()
 	}
-	wait.Wait()
-	return out, newer
+	var patience recovery.Patience
+	newer := l.collect(ctx, answers, len(asked), bySegment, func(since time.Duration) bool { return patience.Over(since, in) })
+	return in.Segments, newer
+}
+
+// collect adds answers to the segments until all are there, or over says that it is
+// enough. Its error means that a newer recoverer was here.
+func (l lease) collect(ctx context.Context, answers <-chan answered, missing int, segments map[layout.SegmentID]*recovery.Segment, over func(since time.Duration) bool) (newer error) {
+	began := time.Now()
+	look := time.NewTicker(recovery.LookEvery)
+	defer look.Stop()
+	for missing > 0 {
+		select {
+		case a := <-answers:
+			missing--
+			if errs.KindOf(a.err) == errs.Unavailable {
+				l.cell.places.moved(ctx, target{a.server, layout.SegmentID(a.refs[0].Segment)}) // for the next try
+			}
+			if errs.KindOf(a.err) == errs.StaleEpoch {
+				newer = a.err
+			}
+			a.addTo(segments)
+		case now := <-look.C:
+			if over(now.Sub(began)) {
+				return newer
+			}
+		}
+	}
+	return newer
+}
+
+// addTo adds a server's answer to the segments that it has shards of.
+func (a answered) addTo(segments map[layout.SegmentID]*recovery.Segment) {
+	for _, r := range a.refs {
+		shard := &segments[layout.SegmentID(r.Segment)].Shards[r.Shard]
+		if said, ok := a.shards[shardKeyPB(r)]; ok {
+			said.Server, said.Device = shard.Server, shard.Device
+			*shard = *said
+		} else if a.err != nil {
+			shard.Reason = a.err.Error()
+		}
+	}
 }
 
 // fenceServer fences one server's shards and collects their lists. Only complete

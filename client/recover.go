@@ -29,7 +29,7 @@ func (l lease) recover(ctx context.Context, granted *pb.AcquireLeaseReply) (layo
 	if err != nil {
 		return 0, err
 	}
-	return plan.Cut, l.carryOut(ctx, plan, unsealed, nil)
+	return plan.Cut, l.carryOut(ctx, plan, in, unsealed, nil)
 }
 
 // recoveryInput sorts a volume's segments: what is sealed, and what must be asked.
@@ -53,12 +53,12 @@ func recoveryInput(granted *pb.AcquireLeaseReply) (in recovery.Input, unsealed [
 	return in, unsealed
 }
 
-// carryOut does what a plan says. accepted is the seq after which people accepted
+// carryOut does what the plan for an input says. accepted is the seq after which people accepted
 // loss, nil when nothing is given up. Then the tail need not be copied when there are
 // too few servers to copy it to: the seals hold it where it is, and the shards that
 // lack it are made again when their servers are back.
-func (l lease) carryOut(ctx context.Context, plan recovery.Plan, unsealed []*segment, accepted *layout.Seq) error {
-	copies, err := l.copyTail(ctx, plan, unsealed)
+func (l lease) carryOut(ctx context.Context, plan recovery.Plan, in recovery.Input, unsealed []*segment, accepted *layout.Seq) error {
+	copies, err := l.copyTail(ctx, plan, unsealed, in.SilentServers())
 	switch {
 	case err == nil:
 	case accepted != nil && errs.KindOf(err) == errs.Frozen:
@@ -85,7 +85,7 @@ func (l lease) decide(ctx context.Context, in *recovery.Input, unsealed []*segme
 	wait := decidePause
 	for try := 1; ; try++ {
 		var err error
-		if in.Segments, err = l.fence(ctx, unsealed); err != nil {
+		if in.Segments, err = l.fence(ctx, *in, unsealed); err != nil {
 			return recovery.Plan{}, err
 		}
 		plan, err := recovery.Decide(*in)

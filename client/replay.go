@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	listPiece = 1 << 20
 	// listTimeout bounds one List: another shard may tell the same.
 	listTimeout = 5 * time.Second
+	// listLate is when another shard is asked too.
+	listLate = 200 * time.Millisecond
 )
 
 // replayHeaders reads the stripe headers after a root from all segments that
@@ -102,35 +105,35 @@ type headerList struct {
 	flushed layout.Seq       // the highest that the segment's headers name
 }
 
-// sealedHeaders gives a sealed segment's list. Any one parity shard holds it
-// whole; when none of them gives it, all data shards together do.
+// sealedHeaders gives a sealed segment's list. Any one parity shard holds it whole,
+// and all data shards together do. A server that stands still holds up nobody who
+// opens a volume for long: another is asked once it is late.
 func (c *Cell) sealedHeaders(ctx context.Context, s *segment, seal stripe.Seal) ([]*stripe.Header, error) {
-	var lastErr error
+	var ways []func(context.Context) ([]*stripe.Header, error)
 	for _, i := range c.shards.pace.inOrder(s, s.geometry.ParityMask()) {
-		list, err := c.shardHeaders(ctx, s, i, seal)
-		if err == nil {
-			return list, nil
-		}
-		lastErr = err
+		ways = append(ways, func(ctx context.Context) ([]*stripe.Header, error) { return c.shardHeaders(ctx, s, i, seal) })
 	}
+	ways = append(ways, func(ctx context.Context) ([]*stripe.Header, error) { return c.dataHeaders(ctx, s, seal) })
+	list, err := firstOf(ctx, listLate, ways)
+	return list, errs.Wrap(err, "neither a parity shard lists it, nor do all data shards")
+}
+
+// dataHeaders gives a sealed segment's list as all data shards together hold it.
+func (c *Cell) dataHeaders(ctx context.Context, s *segment, seal stripe.Seal) ([]*stripe.Header, error) {
 	bySeq := map[layout.Seq]*stripe.Header{}
 	for i := range s.geometry.K {
 		list, err := c.shardHeaders(ctx, s, layout.ShardIndex(i), seal)
 		if err != nil {
-			return nil, errs.Wrap(lastErr, "no parity shard lists it, nor does data shard %d (%v)", i, err)
+			return nil, err
 		}
 		for _, h := range list {
 			bySeq[h.Seq] = h
 		}
 	}
-	list := make([]*stripe.Header, 0, len(bySeq))
-	for _, h := range bySeq {
-		list = append(list, h)
+	if len(bySeq) != int(seal.Count) {
+		return nil, errs.New(errs.Corrupt, "", "the data shards list %d stripes, the seal %d", len(bySeq), seal.Count)
 	}
-	if len(list) != int(seal.Count) {
-		return nil, errs.New(errs.Corrupt, "", "the data shards list %d stripes, the seal %d", len(list), seal.Count)
-	}
-	return list, nil
+	return slices.Collect(maps.Values(bySeq)), nil
 }
 
 // shardHeaders gives one shard's part of a sealed list, checked by its digest.

@@ -29,13 +29,12 @@ const (
 )
 
 // copyTail appends the standing stripes of the tail again under the new epoch,
-// durably, in a fresh segment. It gives that segment's seal, nil when there was
-// nothing to copy.
-func (l lease) copyTail(ctx context.Context, plan recovery.Plan, unsealed []*segment) (*stripe.Seal, error) {
+// durably, in a fresh segment, on other servers than those to avoid if there are
+// enough. It gives that segment's seal, nil when there was nothing to copy.
+func (l lease) copyTail(ctx context.Context, plan recovery.Plan, unsealed []*segment, avoid []layout.ServerID) (*stripe.Seal, error) {
 	if len(plan.Tail) == 0 {
 		return nil, nil
 	}
-	var avoid []layout.ServerID
 	for try := 1; ; try++ {
 		to, err := l.tailSegment(ctx, plan.Tail, avoid)
 		if err != nil {

@@ -2,6 +2,7 @@ package simclient
 
 import (
 	"slices"
+	"time"
 
 	"strake/client/internal/recovery"
 	"strake/internal/errs"
@@ -10,8 +11,9 @@ import (
 )
 
 // fence shuts older writers out of segments and gives what each shard has. All
-// servers are asked at once; one that does not answer is silent.
-func (l lease) fence(f *Fiber, segments []*Segment) []recovery.Segment {
+// servers are asked at once; one that does not answer is silent, and so is one that
+// is late when the others' answers decide in.
+func (l lease) fence(f *Fiber, in recovery.Input, segments []*Segment) []recovery.Segment {
 	out := make([]recovery.Segment, len(segments))
 	bySegment := map[layout.SegmentID]int{}
 	asked := map[layout.ServerID][]FenceShard{}
@@ -28,10 +30,18 @@ func (l lease) fence(f *Fiber, segments []*Segment) []recovery.Segment {
 		}
 	}
 	slices.Sort(servers)
-	left := len(servers)
-	f.Wait(func(done func()) {
+	in.Segments = out
+	left, over := len(servers), false
+	f.Wait(func(all func()) {
+		done := func() {
+			over = true
+			all()
+		}
 		for _, server := range servers {
 			l.c.chunk(server, &Fence{Epoch: l.epoch, Shards: asked[server]}, func(r *ChunkReply, err error) {
+				if over {
+					return
+				}
 				for _, a := range r.Fenced {
 					shard := &out[bySegment[a.Ref.Segment]].Shards[a.Ref.Shard]
 					addFenced(shard, &a)
@@ -43,9 +53,25 @@ func (l lease) fence(f *Fiber, segments []*Segment) []recovery.Segment {
 		}
 		if left == 0 {
 			done()
+			return
 		}
+		l.c.lookAgain(new(recovery.Patience), recovery.LookEvery, &in, &over, done)
 	})
 	return out
+}
+
+// lookAgain calls done once patience says to go on without the answers that are late.
+func (c *Client) lookAgain(p *recovery.Patience, since time.Duration, in *recovery.Input, over *bool, done func()) {
+	c.after(recovery.LookEvery, func() {
+		switch {
+		case *over:
+		case p.Over(since, *in):
+			c.watch.Rare("a recoverer went on without an answer that was late")
+			done()
+		default:
+			c.lookAgain(p, since+recovery.LookEvery, in, over, done)
+		}
+	})
 }
 
 // addFenced takes one shard's answer in.

@@ -42,11 +42,11 @@ func (l lease) recover(f *Fiber, g *Granted) (layout.Seq, error) {
 			in.Sealed = append(in.Sealed, recovery.Sealed{First: s.Seal.First, Last: s.Seal.Last, Count: s.Seal.Count})
 		}
 	}
-	plan, err := l.decide(f, in, unsealed)
+	plan, err := l.decide(f, &in, unsealed)
 	if err != nil {
 		return 0, err
 	}
-	copies, err := l.copyTail(f, plan, unsealed)
+	copies, err := l.copyTail(f, plan, unsealed, in.SilentServers())
 	if err != nil {
 		return 0, errs.Wrap(err, "copy the log's tail")
 	}
@@ -62,15 +62,15 @@ func (l lease) recover(f *Fiber, g *Granted) (layout.Seq, error) {
 }
 
 // decide fences and asks until the answers allow a decision.
-func (l lease) decide(f *Fiber, in recovery.Input, unsealed []*Segment) (recovery.Plan, error) {
+func (l lease) decide(f *Fiber, in *recovery.Input, unsealed []*Segment) (recovery.Plan, error) {
 	wait := decidePause
 	for try := 1; ; try++ {
-		in.Segments = l.fence(f, unsealed)
+		in.Segments = l.fence(f, *in, unsealed)
 		if f.dead {
 			return recovery.Plan{}, errKilled
 		}
-		plan, err := recovery.Decide(in)
-		l.c.watch.Decided(l.volume, l.epoch, describe(&in, &plan), err)
+		plan, err := recovery.Decide(*in)
+		l.c.watch.Decided(l.volume, l.epoch, describe(in, &plan), err)
 		kind := errs.KindOf(err)
 		if kind != errs.Unavailable && kind != errs.Undecided {
 			return plan, err
@@ -145,7 +145,7 @@ func (l lease) closeEpoch(f *Fiber, p recovery.Plan, undecided string) error {
 
 // copyTail appends the standing stripes of the tail again under the new epoch,
 // durably, in a fresh segment, and gives that segment's seal.
-func (l lease) copyTail(f *Fiber, plan recovery.Plan, unsealed []*Segment) (*stripe.Seal, error) {
+func (l lease) copyTail(f *Fiber, plan recovery.Plan, unsealed []*Segment, avoid []layout.ServerID) (*stripe.Seal, error) {
 	if len(plan.Tail) == 0 {
 		return nil, nil
 	}
@@ -153,7 +153,6 @@ func (l lease) copyTail(f *Fiber, plan recovery.Plan, unsealed []*Segment) (*str
 	for _, s := range unsealed {
 		byID[s.ID] = s
 	}
-	var avoid []layout.ServerID
 	for try := 1; ; try++ {
 		seal, failed, err := l.tryCopy(f, plan.Tail, byID, avoid)
 		if err == nil || try == tailTries || f.dead {

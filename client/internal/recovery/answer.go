@@ -1,6 +1,8 @@
 package recovery
 
 import (
+	"slices"
+
 	"strake/internal/layout"
 	"strake/proto/stripe"
 )
@@ -63,4 +65,17 @@ type Input struct {
 	Segments []Segment  // every unsealed data segment of older epochs, empty ones too
 	// Accept is set when people give up whatever can't be decided above this seq.
 	Accept *layout.Seq
+}
+
+// SilentServers gives the servers that some segment's shard has no answer of, ascending.
+func (in Input) SilentServers() (list []layout.ServerID) {
+	for _, s := range in.Segments {
+		for _, shard := range s.Shards {
+			if shard.State == Silent {
+				list = append(list, shard.Server)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
