@@ -191,9 +191,6 @@ func (m *mapper) dead() bool {
 }
 
 func (m *mapper) try(ctx context.Context) error {
-	if err := m.counts.take(ctx, m.v); err != nil {
-		return err
-	}
 	c, err := m.freeze(ctx)
 	if err != nil {
 		return err
@@ -202,9 +199,15 @@ func (m *mapper) try(ctx context.Context) error {
 		err = m.w.flush(newCompletion(), true).Wait(ctx)
 	}
 	if err == nil {
-		if err = m.writePages(ctx, c); err == nil {
-			err = m.record(ctx, c)
-		}
+		err = m.writePages(ctx, c)
+	}
+	if err == nil {
+		// Not before: what overwrote blocks whose pages were not loaded had not been
+		// taken off yet.
+		err = m.counts.take(ctx, m.v)
+	}
+	if err == nil {
+		err = m.record(ctx, c)
 	}
 	if err != nil {
 		_ = m.event(func(now time.Duration) error { m.w.maps.Abort(now, err); return nil })

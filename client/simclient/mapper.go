@@ -91,9 +91,6 @@ func (m *mapper) checkpoint(f *Fiber) error {
 }
 
 func (m *mapper) try(f *Fiber) error {
-	if err := m.count(f); err != nil {
-		return err
-	}
 	c, err := m.freeze(f)
 	if err != nil {
 		return err
@@ -102,9 +99,13 @@ func (m *mapper) try(f *Fiber) error {
 		err = m.v.FlushWait(f)
 	}
 	if err == nil {
-		if err = m.writePages(f, c); err == nil {
-			err = m.record(f, c)
-		}
+		err = m.writePages(f, c)
+	}
+	if err == nil {
+		err = m.count(f)
+	}
+	if err == nil {
+		err = m.record(f, c)
 	}
 	if f.dead {
 		return errKilled

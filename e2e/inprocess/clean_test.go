@@ -58,6 +58,30 @@ func TestWhatWasOverwrittenHereAndThereComesBack(t *testing.T) {
 	closed(t, v)
 }
 
+// A writer that opens a volume and overwrites all of it counts what it overwrote as
+// garbage, though it had none of the map's pages when it wrote.
+func TestARootCountsWhatWasOverwrittenUnseen(t *testing.T) {
+	const size = 48 * mib
+	c := Start(t, Options{Client: unattended})
+	cell, v := volume(t, c, size, 4, 2)
+	var live [2]uint64
+	for round := range live {
+		if round > 0 {
+			v = open(t, cell, "v", writing)
+		}
+		write(t, v, pattern(uint64(round), size), 0)
+		closed(t, v)
+		info, err := cell.Volume(t.Context(), "v")
+		if err != nil {
+			t.Fatal(err)
+		}
+		live[round] = info.LiveBytes
+	}
+	if live[0] != size || live[1] != size {
+		t.Errorf("of a volume of %d bytes that was written twice %d bytes live by its roots", size, live)
+	}
+}
+
 // attended is a client whose writers clean often.
 var attended = client.Config{Tuning: client.Tuning{CleanEvery: 50 * time.Millisecond, MapHeaders: 200, CloseHeaders: 1}}
 
