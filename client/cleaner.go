@@ -24,8 +24,10 @@ const (
 	// space back; less where space is short.
 	roundBytes   = 256 << 20
 	pressedBytes = 16 << 20
-	// A cleaner moves so much a second, beside a client that writes and alone. The
-	// devices' schedulers hold back its reads further.
+	// A cleaner moves so much a second: beside others that read at the devices which it
+	// reads from, beside a client that writes, and alone. The devices' schedulers hold
+	// back its reads further, but not what it takes of processors and the network.
+	readRate = 24 << 20
 	busyRate = 32 << 20
 	idleRate = 256 << 20
 	// spaceTries is how often a cleaning without room for what it moves waits
@@ -226,7 +228,7 @@ type round struct {
 	empty   []layout.SegmentID // nothing in them is live: a root is all they want
 	vacate  []layout.SegmentID // map segments
 	rate    int64              // bytes a second
-	inTurn  bool               // one victim after the other, so that the first are empty soon
+	inTurn  bool               // space is short: one victim after the other, so that the first are empty soon
 	flat    bool               // all is copied: the root says that the branch stands alone
 }
 
@@ -306,7 +308,7 @@ func (c *cleaner) round(ctx context.Context, r round) (moved int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	moved, err = c.relocate(ctx, list, r.rate)
+	moved, err = c.relocate(ctx, list, &r)
 	if err != nil && (errs.KindOf(err) != errs.NoSpace || moved == 0) {
 		return moved, err
 	}
@@ -322,7 +324,7 @@ func (c *cleaner) round(ctx context.Context, r round) (moved int64, err error) {
 }
 
 // relocate moves blocks, batch by batch, while the one before is on its way.
-func (c *cleaner) relocate(ctx context.Context, list []clean.Live, rate int64) (moved int64, err error) {
+func (c *cleaner) relocate(ctx context.Context, list []clean.Live, r *round) (moved int64, err error) {
 	most := layout.BlockCount(c.v.geometry.K) * layout.MaxUnit / layout.BlockSize
 	var under []*Completion
 	await := func(left int) {
@@ -336,7 +338,7 @@ func (c *cleaner) relocate(ctx context.Context, list []clean.Live, rate int64) (
 	for len(list) > 0 && err == nil {
 		var b relocation
 		b.list, b.blocks, list = clean.Batch(list, most)
-		if err = c.pace.take(ctx, b.blocks.Bytes(), rate); err != nil {
+		if err = c.pace.take(ctx, b.blocks.Bytes(), c.rate(r)); err != nil {
 			break
 		}
 		if err = b.fill(ctx, c.v); err != nil {
@@ -353,6 +355,15 @@ func (c *cleaner) relocate(ctx context.Context, list []clean.Live, rate int64) (
 	}
 	await(0)
 	return moved, err
+}
+
+// rate is how many bytes a second a round may move now. Where space is short it waits
+// for nobody.
+func (c *cleaner) rate(r *round) int64 {
+	if !r.inTurn && c.v.cell.shards.reading(time.Now()) {
+		return min(r.rate, readRate)
+	}
+	return r.rate
 }
 
 // volume asks what the metadata service knows of the volume now.

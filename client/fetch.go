@@ -70,7 +70,7 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 		around, err = f.run(ctx, pieces, false)
 	}
 	watch.remove(f)
-	if v.w == nil && v.frozen == nil && (errs.KindOf(err) == errs.Corrupt || f.nowhere && errs.KindOf(err) == errs.Unavailable) {
+	if f.mayBeOutdated(err) {
 		err = outdated{err}
 	}
 	f.reset()
@@ -79,12 +79,21 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 	return err
 }
 
-// outdated is the failure of a read of a reader that follows a volume, whose map, looked
-// up again, may not name what failed: its shards are not where the metadata service
-// says, which goes on saying so for a moment after a segment was freed; or the bytes
-// were of stripes that were not flushed, which their writer moved on, and the segment
-// was sealed without them.
+// outdated is the failure of a read whose map, looked up again, may not name what
+// failed. Its shards are not where the metadata service says, which goes on saying so
+// for a moment after a segment was freed: also a writer's own read may have been under
+// way for so long. Or, for a reader that follows a volume, the bytes were of stripes
+// that were not flushed, which their writer moved on, and the segment was sealed
+// without them. A snapshot's map never changes.
 type outdated struct{ error }
+
+func (f *fetcher) mayBeOutdated(err error) bool {
+	if f.v.frozen != nil {
+		return false
+	}
+	kind := errs.KindOf(err)
+	return f.nowhere && kind == errs.Unavailable || f.v.w == nil && kind == errs.Corrupt
+}
 
 func (o outdated) Unwrap() error { return o.error }
 
@@ -210,6 +219,9 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 	now := time.Now()
 	switch pace := f.v.cell.shards.pace; {
 	case kind == errs.OK:
+		if c.Reply.Reading && f.class == layout.ClassBackground {
+			f.v.cell.shards.noteReading(now)
+		}
 		if pace.got(c.to.server, c.req.Bytes(), now.Sub(c.sentAt), c.Reply.Queue, now) {
 			f.probe(c)
 		}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"strake/client/internal/transport"
@@ -32,6 +33,19 @@ type shardServers struct {
 	pace    *pace
 	watch   watch
 	work    crew // calls that wait for a connection, and probes
+
+	readAt atomic.Int64 // Unix ns: when a server last said that others read beside background work
+}
+
+// readingFor is how long what a server said of others' reads counts.
+const readingFor = time.Second
+
+// noteReading takes in what a server says of others' reads, in its answer to background work.
+func (s *shardServers) noteReading(now time.Time) { s.readAt.Store(now.UnixNano()) }
+
+// reading tells whether others read beside background work, by the servers' latest answers.
+func (s *shardServers) reading(now time.Time) bool {
+	return now.UnixNano()-s.readAt.Load() < int64(readingFor)
 }
 
 // target is a server, and a segment by which its address can be asked for.

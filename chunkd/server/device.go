@@ -26,6 +26,26 @@ type Device struct {
 type device struct {
 	Device
 	reads, writes pace
+	lastRead      atomic.Int64 // ns since made: a read that is no background work
+	made          time.Time
+}
+
+// readingFor is how long after a read somebody counts as reading.
+const readingFor = time.Second
+
+// noteRead notes that somebody reads. It writes to memory that all connections share
+// now and then only.
+func (d *device) noteRead(now time.Time) {
+	at, last := now.Sub(d.made), time.Duration(d.lastRead.Load())
+	if last == 0 || at-last > readingFor/8 {
+		d.lastRead.Store(int64(at))
+	}
+}
+
+// reading tells whether somebody read lately.
+func (d *device) reading(now time.Time) bool {
+	last := d.lastRead.Load()
+	return last != 0 && now.Sub(d.made)-time.Duration(last) < readingFor
 }
 
 const (
@@ -82,7 +102,7 @@ func newDevices(list []Device, fifo bool) *devices {
 		default:
 			d.Sched = sched.NewQoS(mclock.Options{})
 		}
-		ds.all = append(ds.all, &device{Device: d})
+		ds.all = append(ds.all, &device{Device: d, made: time.Now()})
 	}
 	if len(ds.all) < 2 {
 		return ds

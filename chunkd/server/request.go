@@ -125,5 +125,9 @@ func (r *request) served() {
 	if r.dev != nil {
 		r.reply.Incarnation = r.dev.Store.Incarnation()
 		r.reply.Load = uint32(r.dev.Sched.Load())
+		if r.Kind == frame.Read && r.Class != layout.ClassBackground && !r.service() {
+			r.dev.noteRead(r.received)
+		}
+		r.reply.Reading = r.dev.reading(r.received)
 	}
 }

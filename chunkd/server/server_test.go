@@ -66,6 +66,34 @@ func TestReadGathersRangesInOrder(t *testing.T) {
 	})
 }
 
+// Who works in the background is told that somebody reads, which other background
+// work, probes and lists of headers don't count as.
+func TestBackgroundWorkIsToldOfReaders(t *testing.T) {
+	eachStore(t, func(t *testing.T, c *cluster, s Store) {
+		shard(t, s, ref(9, 0), 4<<20)
+		p := c.connect(t)
+		meta, payload := unit(ref(9, 0), 1, 0, 8192)
+		p.call(frame.Request{Kind: frame.Append, Epoch: 1}, meta, payload)
+		read := func(class layout.Class, flags frame.Flags) bool {
+			t.Helper()
+			rep, _, _ := p.call(frame.Request{Kind: frame.Read, Class: class, Flags: flags}, readMeta(ref(9, 0), frame.ReadRange{Length: 4096}), nil)
+			if rep.Status != errs.OK {
+				t.Fatal(rep.Status)
+			}
+			return rep.Reading
+		}
+		read(layout.ClassInference, frame.NoCRCs)
+		read(layout.ClassBackground, 0)
+		if read(layout.ClassBackground, 0) {
+			t.Error("background work counts as somebody who reads")
+		}
+		read(layout.ClassInference, 0)
+		if !read(layout.ClassBackground, 0) {
+			t.Error("somebody read, and background work was not told")
+		}
+	})
+}
+
 func TestHeadersComeWhole(t *testing.T) {
 	eachStore(t, func(t *testing.T, c *cluster, s Store) {
 		shard(t, s, ref(9, 0), 4<<20)

@@ -64,6 +64,9 @@ const (
 
 const replyBit = 0x80
 
+// readingFlag is Reply.Reading.
+const readingFlag = 1
+
 // Request is the header of a request.
 type Request struct {
 	Kind     Kind
@@ -90,6 +93,7 @@ type Reply struct {
 	Service     time.Duration // spent at the device; whole µs
 	Generation  layout.Generation
 	Load        uint32 // the device's queue length when the reply was made
+	Reading     bool   // somebody read at the device in the last second, not in the background
 	Meta        int
 	Payload     int
 }
@@ -118,6 +122,9 @@ func (r *Reply) Encode(b, meta []byte) {
 	r.Meta = len(meta)
 	putCommon(b, byte(r.Kind)|replyBit, r.Meta, r.Payload, r.ID)
 	b[12], b[13] = 0, 0
+	if r.Reading {
+		b[13] = readingFlag
+	}
 	le.PutUint16(b[14:], uint16(r.Status))
 	le.PutUint64(b[24:], uint64(r.Incarnation))
 	le.PutUint32(b[32:], micros(r.Queue))
@@ -165,7 +172,7 @@ func DecodeReply(b []byte) (Reply, error) {
 		Incarnation: layout.Incarnation(le.Uint64(b[24:])),
 		Queue:       time.Duration(le.Uint32(b[32:])) * time.Microsecond,
 		Service:     time.Duration(le.Uint32(b[36:])) * time.Microsecond,
-		Generation:  layout.Generation(le.Uint32(b[40:])), Load: le.Uint32(b[44:]),
+		Generation:  layout.Generation(le.Uint32(b[40:])), Load: le.Uint32(b[44:]), Reading: b[13]&readingFlag != 0,
 		Meta: int(le.Uint32(b[4:])), Payload: int(le.Uint32(b[8:])),
 	}, nil
 }

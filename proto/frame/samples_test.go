@@ -50,19 +50,22 @@ func samples() map[string]sample {
 		return sample{reply: &Reply{Kind: k, Status: status, ID: 0x1122334455667788, Incarnation: 5, Queue: 12 * time.Microsecond,
 			Service: 80 * time.Microsecond, Generation: 2, Load: 3, Payload: payload}, meta: meta}
 	}
+	reading := reply(Read, errs.OK, []byte{1, 0, 0, 0}, 4096)
+	reading.reply.Reading = true
 	return map[string]sample{
-		"hello":        request(Hello, 0, hello.AppendTo(nil), 0),
-		"hello-reply":  reply(Hello, errs.OK, helloReply.AppendTo(nil), 0),
-		"append":       request(Append, Durable, appendBody.AppendTo(nil), 8192),
-		"append-reply": reply(Append, errs.OK, nil, 0),
-		"read":         request(Read, Headers, readBody.AppendTo(nil), 0),
-		"read-reply":   reply(Read, errs.OK, []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0}, 12288),
-		"sync":         request(Sync, 0, syncBody.AppendTo(nil), 0),
-		"sync-reply":   reply(Sync, errs.OK, nil, 0),
-		"list":         request(List, Recovery, listBody.AppendTo(nil), 0),
-		"list-reply":   reply(List, errs.OK, listReply.AppendTo(nil), 240),
-		"ping":         request(Ping, 0, nil, 0),
-		"ping-reply":   reply(Ping, errs.OK, nil, 0),
-		"error-reply":  reply(Append, errs.StaleEpoch, AppendError(nil, refusal), 0),
+		"reading-reply": reading,
+		"hello":         request(Hello, 0, hello.AppendTo(nil), 0),
+		"hello-reply":   reply(Hello, errs.OK, helloReply.AppendTo(nil), 0),
+		"append":        request(Append, Durable, appendBody.AppendTo(nil), 8192),
+		"append-reply":  reply(Append, errs.OK, nil, 0),
+		"read":          request(Read, Headers, readBody.AppendTo(nil), 0),
+		"read-reply":    reply(Read, errs.OK, []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0}, 12288),
+		"sync":          request(Sync, 0, syncBody.AppendTo(nil), 0),
+		"sync-reply":    reply(Sync, errs.OK, nil, 0),
+		"list":          request(List, Recovery, listBody.AppendTo(nil), 0),
+		"list-reply":    reply(List, errs.OK, listReply.AppendTo(nil), 240),
+		"ping":          request(Ping, 0, nil, 0),
+		"ping-reply":    reply(Ping, errs.OK, nil, 0),
+		"error-reply":   reply(Append, errs.StaleEpoch, AppendError(nil, refusal), 0),
 	}
 }
