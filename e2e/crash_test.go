@@ -189,7 +189,7 @@ func TestServersRestartOneByOne(t *testing.T) {
 			check(t, s.Kill())
 		}
 		check(t, s.Restart())
-		check(t, c.WaitStatus(t.Context(), "complete", func(s client.CellStatus) bool { return int(s.ServersUp) == len(c.Chunkds) }))
+		check(t, c.WaitComplete(t.Context()))
 	}
 	verify(t, c, l.end(t), "v")
 }
@@ -224,7 +224,7 @@ func TestWholeCellComesBack(t *testing.T) {
 	for _, p := range c.Servers() {
 		check(t, p.Restart())
 	}
-	check(t, c.WaitStatus(t.Context(), "complete", func(s client.CellStatus) bool { return int(s.ServersUp) == len(c.Chunkds) }))
+	check(t, c.WaitComplete(t.Context()))
 	began, flushed := workload.Progress(out.String())
 	verifyCrash(t, c, workload.NewHistory("v", volumeBlocks), plan, flushed, began)
 }

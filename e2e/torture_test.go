@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"strake/client"
 	"strake/e2e/cluster"
 	"strake/e2e/disks"
 	"strake/e2e/workload"
@@ -142,6 +141,6 @@ func (x *torture) heal() {
 		time.Sleep(time.Until(x.due))
 		check(x.t, x.restore())
 		x.restore = nil
-		check(x.t, x.c.WaitStatus(x.t.Context(), "every server up", func(s client.CellStatus) bool { return int(s.ServersUp) == tortureServers }))
+		check(x.t, x.c.WaitComplete(x.t.Context()))
 	}
 }

@@ -13,12 +13,16 @@ import (
 	"time"
 
 	"strake/client"
+	"strake/internal/health"
+	"strake/internal/tls"
 )
 
 const (
 	// readyTimeout bounds the start of a cell and every wait for a state of it.
 	readyTimeout = 60 * time.Second
 	pollEvery    = 50 * time.Millisecond
+	// askTimeout bounds one round of asking all chunk servers.
+	askTimeout = 5 * time.Second
 )
 
 // Options describe a cluster.
@@ -99,7 +103,9 @@ func (c *Cluster) define() error {
 		}
 		args := []string{"chunkd", "serve", "--cell", c.Cell, "--listen", data, "--control", control,
 			"--device", dir, "--domain", "zone/rack/" + name, "--calibrate=false"}
-		c.Chunkds = append(c.Chunkds, c.server(name, data, append(args, c.opts.ChunkdArgs...)...))
+		p := c.server(name, data, append(args, c.opts.ChunkdArgs...)...)
+		p.Control = control
+		c.Chunkds = append(c.Chunkds, p)
 	}
 	return nil
 }
@@ -166,11 +172,32 @@ func (c *Cluster) Dial(ctx context.Context) (*client.Cell, error) {
 	return client.Dial(ctx, client.Config{Addresses: c.Cell})
 }
 
-// WaitHealthy waits until all servers are up and the cell says that it is healthy.
+// WaitHealthy waits until all servers serve and the cell says that it is healthy.
 func (c *Cluster) WaitHealthy(ctx context.Context) error {
-	return c.WaitStatus(ctx, "healthy", func(s client.CellStatus) bool {
-		return s.Health == "healthy" && int(s.ServersUp) == len(c.Chunkds)
-	})
+	return c.WaitStatus(ctx, "healthy", func(s client.CellStatus) bool { return s.Health == "healthy" && c.complete(ctx, s) })
+}
+
+// WaitComplete waits until all servers serve.
+func (c *Cluster) WaitComplete(ctx context.Context) error {
+	return c.WaitStatus(ctx, "complete", func(s client.CellStatus) bool { return c.complete(ctx, s) })
+}
+
+// complete tells whether all chunk servers serve. They are asked themselves too: of one
+// that was killed and started again the cell says for seconds that it is up.
+func (c *Cluster) complete(ctx context.Context, s client.CellStatus) bool {
+	return int(s.ServersUp) == len(c.Chunkds) && c.serving(ctx)
+}
+
+// serving tells whether every chunk server answers that it is registered and serves.
+func (c *Cluster) serving(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for _, p := range c.Chunkds {
+		if health.Ask(ctx, tls.Policy{}, p.Control, health.Ready) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // WaitStatus waits until the cell's status is as wanted. It gives up early when a

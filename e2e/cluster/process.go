@@ -21,8 +21,9 @@ const stopTimeout = 20 * time.Second
 // Process is one process of a cluster: a server that can be started again, or a
 // command that runs once. Its methods are safe for concurrent use.
 type Process struct {
-	Name string // meta-1, chunkd-3, or what a test called it
-	Addr string // a server's address: of a metadata server, or of a data plane
+	Name    string // meta-1, chunkd-3, or what a test called it
+	Addr    string // a server's address: of a metadata server, or of a data plane
+	Control string // a chunk server's address for control
 
 	cluster *Cluster
 	binary  string
