@@ -156,6 +156,9 @@ func (w *writer) waiting(outage string) (one Waiting, server layout.ServerID, ok
 		return one, 0, false
 	case server != 0:
 		one.Reason = w.v.cell.places.named(server) + " does not answer, and the writer could not move on yet"
+		if refused != nil {
+			one.Reason += ": " + refused.Error()
+		}
 	case outage != "":
 		one.Reason = outage
 	case refused != nil:

@@ -17,11 +17,34 @@ type entry struct {
 	againAt time.Duration
 	sentAt  time.Duration // of the current copy
 	cutAt   time.Duration
+	owing   layout.ServerID          // for which a copy was given up last; 0: none was
+	owedAt  time.Duration            // since when that server owes an answer
 	at      [layout.MaxShards]uint32 // the shard's stored count, this one included
 }
 
 // complete tells whether all participants of the current copy have it.
 func (e *entry) complete() bool { return e.seg != nil && e.stored == e.parts }
+
+// owes tells which server the stripe waits for, and since when it owes an answer: of
+// one that was given up for several copies in turn, since the first of them. Server 0:
+// it was displaced, and nobody owed it anything. ok is false when all participants have
+// the current copy.
+func (e *entry) owes() (server layout.ServerID, since time.Duration, ok bool) {
+	if e.seg == nil && e.owing == 0 {
+		return 0, e.sentAt, true
+	}
+	if e.seg == nil {
+		return e.owing, e.owedAt, true
+	}
+	i, ok := (e.parts &^ e.stored).Nth(0)
+	if !ok {
+		return 0, 0, false
+	}
+	if server = e.seg.shards[i].Server; server == e.owing {
+		return server, e.owedAt, true
+	}
+	return server, e.sentAt, true
+}
 
 // flushable tells whether all participants have it durably, in the incarnation
 // that stored it (a shard's count begins anew in no other one: see sameLife).

@@ -112,6 +112,9 @@ func (g *golden) line(t *testing.T, f []string) error {
 		g.c.MoveGranted(g.now, layout.ServerID(arg(1)), false, duration(t, f[2]))
 	case "down":
 		g.c.ServerDown(g.now, layout.ServerID(arg(1)))
+	case "waits":
+		server, wait, ok := g.c.Waits(g.now)
+		fmt.Fprintf(&g.out, "waits for server %d, for %v: %v\n", server, wait, ok)
 	case "release":
 		g.c.Release(g.now)
 	default:

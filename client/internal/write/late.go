@@ -68,21 +68,20 @@ func (c *Core) MoveGranted(now time.Duration, id layout.ServerID, granted bool, 
 	c.step(now)
 }
 
-// Blocked names the server that the oldest acknowledgement waits for, and since
-// how long; server 0: it waits for a segment. ok is false when nothing waits.
+// Blocked names the server that the oldest acknowledgement waits for, and since how
+// long. A stripe that was taken off a segment because a server did not answer waits for
+// that server also while no other segment can be had. Server 0: it waits for a segment,
+// or for room. ok is false when nothing waits.
 func (c *Core) Blocked(now time.Duration) (server layout.ServerID, wait time.Duration, ok bool) {
 	e := c.entry(c.acked + 1)
 	if e == nil {
 		return 0, 0, false
 	}
-	if e.seg == nil {
-		return 0, now - e.sentAt, true
+	server, since, ok := e.owes()
+	if e.seg == nil && c.noRoom {
+		server = 0
 	}
-	i, ok := (e.parts &^ e.stored).Nth(0)
-	if !ok {
-		return 0, 0, false
-	}
-	return e.seg.shards[i].Server, now - e.sentAt, true
+	return server, now - since, ok
 }
 
 // P99 is a server's recent 99th percentile of append times; 0 while unknown.

@@ -124,6 +124,9 @@ func (c *Core) displace() {
 	for i := 0; i < c.log.len(); i++ {
 		e := *c.log.at(i)
 		if e.seg != nil && e.seg.state == left {
+			if server, since, ok := e.owes(); ok {
+				e.owing, e.owedAt = server, since
+			}
 			e.seg.live, e.seg.flight, e.seg = 0, 0, nil
 		}
 		if e.seg == nil {
