@@ -40,6 +40,7 @@ type fetcher struct {
 	extra    int    // requests sent for what other shards should have given
 	broke    bool   // a connection ended under a call
 	nowhere  bool   // a shard was not where its placement says
+	away     bool   // a server was out of reach
 	whole    []byte // for decoding into a buffer in pieces
 
 	mu    sync.Mutex
@@ -53,7 +54,8 @@ var fetchers = sync.Pool{New: func() any { return &fetcher{wake: make(chan struc
 // servers are gone around; if that is not enough they are asked all the same. Where
 // connections broke under a read that can't do without, it is made again over new
 // ones: when all addresses change, all connections end, and no server is lost. They
-// end one after another, as they are used, hence more than one attempt.
+// end one after another, as they are used, hence more than one attempt. Servers out of
+// reach that a read can't do without are waited for a while.
 func (v *Volume) fetch(ctx context.Context, bufs vec, pieces []readPiece) error {
 	return v.fetchAs(ctx, v.class, bufs, pieces)
 }
@@ -65,10 +67,17 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 	watch := &v.cell.shards.watch
 	watch.add(f)
 	around, err := f.run(ctx, pieces, true)
-	for try := 0; try < fetchTries && (around || f.broke) && errs.KindOf(err) == errs.Unavailable && ctx.Err() == nil; try++ {
+	var w awaiting
+	for try := 0; errs.KindOf(err) == errs.Unavailable && ctx.Err() == nil; try++ {
+		if try >= fetchTries || !around && !f.broke {
+			if !f.away || class == layout.ClassBackground || !w.more(ctx, v, err) {
+				break
+			}
+		}
 		f.reset()
 		around, err = f.run(ctx, pieces, false)
 	}
+	w.over()
 	watch.remove(f)
 	if f.mayBeOutdated(err) {
 		err = outdated{err}
@@ -106,7 +115,8 @@ func freed(err error) bool {
 }
 
 func (f *fetcher) reset() {
-	f.gone, f.failed, f.over, f.degraded, f.hedged, f.extra, f.broke, f.nowhere = nil, nil, false, false, false, 0, false, false
+	f.gone, f.failed, f.over, f.degraded, f.hedged, f.extra = nil, nil, false, false, false, 0
+	f.broke, f.nowhere, f.away = false, false, false
 	f.pieces = f.pieces[:0]
 	clear(f.segments)
 	f.segments = f.segments[:0]
@@ -236,6 +246,7 @@ func (f *fetcher) replied(ctx context.Context, c *shardCall) {
 		pace.trust(c.to.server, now)
 	}
 	f.broke = f.broke || kind == errs.Unavailable && c.broke()
+	f.away = f.away || kind == errs.Unavailable && c.Reply.Status == errs.OK // none came
 	f.nowhere = f.nowhere || kind == errs.NotHere
 	if kind == errs.StaleEpoch && f.v.w != nil {
 		f.v.lose(errs.New(errs.StaleEpoch, "write "+f.v.name, "a newer writer holds the volume"))

@@ -15,7 +15,8 @@ import (
 // does: a read past the volume's end is short and gives io.EOF. Bytes never
 // written read as zeros. The bytes are right or there is an error; when ctx ends
 // first p may hold anything, but is not touched any more. Errors: ErrCorrupt or
-// ErrUnavailable (more than m units of a stripe are damaged or out of reach),
+// ErrUnavailable (more than m units of a stripe are damaged, or their servers were out
+// of reach for 10 s: those that start again are waited for),
 // ErrDeadline, ErrOutOfRange, ErrClosed.
 func (v *Volume) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
 	r := reads.Get().(*readPlan)

@@ -93,6 +93,38 @@ func TestAReadOutlastsTheEndOfAllConnections(t *testing.T) {
 	closed(t, v)
 }
 
+// More servers than may be lost start again at once: a read waits for them, unless its
+// caller's time is up.
+func TestAReadOutlastsARestartOfTooManyServers(t *testing.T) {
+	t.Parallel()
+	c := Start(t, Options{})
+	_, v := volume(t, c, 16*mib, 4, 2)
+	want := pattern(1, 4*mib)
+	write(t, v, want, 0)
+	flush(t, v)
+	KillAll(c.Chunkds[:3]...)
+	soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := v.ReadAtContext(soon, make([]byte, len(want)), 0)
+	fails(t, "a read with 3 of 6 servers gone and a deadline", err, client.ErrUnavailable, client.ErrDeadline)
+	before := v.Stats().ShardRequests
+	read := make(chan error, 1)
+	go func() { read <- reads(t.Context(), v, want, 0) }()
+	c.Eventually("the read asks again and again", func() error {
+		if n := v.Stats().ShardRequests - before; n < 50 {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	for _, s := range c.Chunkds[:3] {
+		s.Restart()
+	}
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+	closed(t, v)
+}
+
 func TestADeadlineIsKeptWhateverHangs(t *testing.T) {
 	c := Start(t, Options{Chunkds: 3})
 	_, v := volume(t, c, 16*mib, 2, 1)
