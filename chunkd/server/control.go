@@ -46,14 +46,18 @@ const (
 )
 
 // Typed gives errors that leave a call the status that carries their kind, the
-// same for every method. It is for the gRPC server that Control is registered at.
+// same for every method, and refuses calls that this program must not serve. It is for
+// the gRPC server that Control is registered at.
 func Typed() []grpc.ServerOption {
-	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	unary := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if err := pb.CheckCall(ctx, info.FullMethod, req); err != nil {
+			return nil, pb.ToStatus(err)
+		}
 		reply, err := handle(ctx, req)
 		return reply, pb.ToStatus(err)
 	}
-	stream := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-		return pb.ToStatus(handle(srv, ss))
+	stream := func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		return pb.ToStatus(handle(srv, &pb.CheckedStream{ServerStream: ss, Method: info.FullMethod}))
 	}
 	return []grpc.ServerOption{grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream)}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"strake/internal/errs"
@@ -67,6 +69,30 @@ func wantKinds(t *testing.T, what string, got []errs.Kind, want ...errs.Kind) {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 			return
 		}
+	}
+}
+
+// A call that this program must not serve changes nothing, whether it streams or not.
+func TestCallsOfProgramsThatAreNoNeighboursAreRefused(t *testing.T) {
+	c := start(t, Limits{}, newFakeStore(), newFakeStore())
+	cc := control(t, c, nil)
+	far := metadata.AppendToOutgoingContext(t.Context(), "strake-wire", "99")
+	_, err := cc.CreateShards(far, &pb.CreateShardsRequest{Shards: []*pb.ShardSpec{spec(9, 0)}})
+	if errs.KindOf(pb.FromStatus(err)) != errs.Version {
+		t.Errorf("shards created for a program of version 99: %v", err)
+	}
+	fence := &pb.FenceRequest{Epoch: 3, Shards: []*pb.ShardRef{pbRef(9, 0)}}
+	fence.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 9000, protowire.VarintType), 1))
+	stream, err := cc.Fence(t.Context(), fence)
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if errs.KindOf(pb.FromStatus(err)) != errs.Version {
+		t.Errorf("a fence with a field that nobody knows: %v", err)
+	}
+	stat, err := cc.StatShards(t.Context(), &pb.StatShardsRequest{Shards: []*pb.ShardRef{pbRef(9, 0)}})
+	if err != nil || errs.Kind(stat.Shards[0].Kind) == errs.OK {
+		t.Errorf("the shard is there: %v, %v", stat, err)
 	}
 }
 

@@ -29,8 +29,13 @@ func (c *conn) dispatch(r *request) error {
 	return c.answer(r, nil) // Ping
 }
 
-// allowed refuses requests without a valid token or out of time.
+// allowed refuses requests without a valid token, out of time, or with a flag whose
+// meaning this program would leave out.
 func (c *conn) allowed(r *request) error {
+	if more := r.Flags &^ frame.KnownFlags; more != 0 {
+		return errs.New(errs.Version, r.Kind.String(), "flags %#x are not known here", more).
+			WithHint("upgrade the chunk server, or use the older program")
+	}
 	if r.Token == 0 || int(r.Token) > len(c.grants) {
 		return errs.New(errs.Unauthenticated, r.Kind.String(), "token handle %d was not given on this connection", r.Token).
 			WithHint("say hello first")

@@ -20,6 +20,7 @@ func TestHelloChecksTheCell(t *testing.T) {
 	p.refused(errs.Unauthenticated, frame.Request{Kind: frame.Ping, Token: 1}, nil, nil)
 	p = c.connect(t)
 	p.refused(errs.Unauthenticated, frame.Request{Kind: frame.Ping, Token: p.handle + 1}, nil, nil)
+	p.refused(errs.Version, frame.Request{Kind: frame.Ping, Flags: 0x40}, nil, nil)
 	rep, meta, _ := p.call(frame.Request{Kind: frame.Hello}, (&frame.HelloBody{Cell: testCell}).AppendTo(nil), nil)
 	h, _ := frame.DecodeHelloReply(meta)
 	if rep.Status != errs.OK || h.Handle == p.handle {

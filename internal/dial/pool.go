@@ -7,6 +7,7 @@ import (
 
 	"strake/internal/errs"
 	"strake/internal/tls"
+	"strake/proto/pb"
 )
 
 // maxMessage bounds one gRPC message, in bytes.
@@ -37,7 +38,7 @@ func (p *Pool) Get(addr string) (*grpc.ClientConn, error) {
 	if c, ok := p.conns[addr]; ok {
 		return c, nil
 	}
-	options := append(p.policy.DialOptions(),
+	options := append(append(p.policy.DialOptions(), pb.CallOptions()...),
 		grpc.WithConnectParams(connectParams),
 		grpc.WithContextDialer(p.policy.DialControl), // resolves the name anew, and gives up on a silent peer
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))

@@ -48,10 +48,10 @@ func (p *parts) Write(b []byte) (n int, err error) {
 }
 
 // interceptStream is intercept for calls that stream.
-func (s *Server) interceptStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (s *Server) interceptStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	err := s.leading()
 	if err == nil {
-		err = handle(srv, stream)
+		err = handle(srv, &pb.CheckedStream{ServerStream: stream, Method: info.FullMethod})
 	}
 	if err != nil {
 		return pb.ToStatus(err)

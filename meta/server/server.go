@@ -87,8 +87,9 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Options are the gRPC server's: errors get their statuses, and every call but
-// Peek and the questions of package health goes to the leader.
+// Options are the gRPC server's: errors get their statuses, calls that this program
+// must not serve are refused, and every call but Peek and the questions of package
+// health goes to the leader.
 func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxReply),
@@ -98,6 +99,9 @@ func (s *Server) Options() []grpc.ServerOption {
 }
 
 func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if err := pb.CheckCall(ctx, info.FullMethod, req); err != nil {
+		return nil, pb.ToStatus(err)
+	}
 	if !strings.HasSuffix(info.FullMethod, "/Peek") && !strings.HasPrefix(info.FullMethod, "/grpc.health.") {
 		if err := s.leading(); err != nil {
 			return nil, pb.ToStatus(err)

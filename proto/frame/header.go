@@ -62,6 +62,9 @@ const (
 	Headers Flags = 8
 )
 
+// KnownFlags are the flags of requests that have a meaning.
+const KnownFlags = Durable | Recovery | NoCRCs | Headers
+
 const replyBit = 0x80
 
 // readingFlag is Reply.Reading.
