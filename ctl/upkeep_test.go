@@ -238,6 +238,9 @@ func TestRedundancyComesBack(t *testing.T) {
 	}
 	c := newUpkeepCell(t, 9)
 	content := c.filled("v", 8<<20)
+	for i := range 3 { // of one segment alone, three of nine servers may hold nothing
+		c.filled(fmt.Sprintf("more-%d", i), 1<<20)
+	}
 	began := time.Now()
 	c.down(2)
 	c.whole("after one server", 1)
