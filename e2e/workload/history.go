@@ -61,9 +61,6 @@ func (h *History) Crashed(r io.ReaderAt, p Plan, flushed, began uint64) error {
 				return nil
 			}
 		}
-		if n > end && !op.Discard {
-			break // the content would show more of it
-		}
 	}
 	return fmt.Errorf("operations 1 to %d were flushed and %d begun; the content shows operation %d and is no prefix of the write order: %w",
 		flushed, began, end, bad)

@@ -122,3 +122,28 @@ func TestProgressLeavesOutACutLine(t *testing.T) {
 		t.Fatalf("got %d, want 12", began)
 	}
 }
+
+// A write of which nothing is seen, because the discard after it took all of it, is not
+// where the content ends.
+func TestAWriteUnderALaterDiscardIsNotTheEnd(t *testing.T) {
+	found := 0
+	for seed := uint64(1); found < 20; seed++ {
+		p := plan
+		p.Seed = seed
+		m, next := make(image, blocks*BlockSize), p.Ops()
+		before := next()
+		for n := uint64(2); n < 60; n++ {
+			m.apply(before, before.Count)
+			op := next()
+			if op.Discard && !before.Discard && op.Block <= before.Block && op.Block+op.Count >= before.Block+before.Count {
+				found++
+				after := append(image{}, m...)
+				after.apply(op, op.Count)
+				if err := NewHistory("v", blocks).Crashed(after, p, n-2, n+2); err != nil {
+					t.Fatalf("seed %d, operations up to %d: %v", seed, n, err)
+				}
+			}
+			before = op
+		}
+	}
+}
