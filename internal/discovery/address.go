@@ -75,7 +75,8 @@ func hostPort(s string) (string, bool) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '+' {
 		return "", false
 	}
-	if _, err := netip.ParseAddr(host); err != nil && !isName(host) {
+	addr, err := netip.ParseAddr(host)
+	if err != nil && !isName(host) || addr.Zone() != "" && !isName(addr.Zone()) {
 		return "", false
 	}
 	return net.JoinHostPort(host, port), true
