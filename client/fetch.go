@@ -69,10 +69,9 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 	around, err := f.run(ctx, pieces, true)
 	var w awaiting
 	for try := 0; errs.KindOf(err) == errs.Unavailable && ctx.Err() == nil; try++ {
-		if try >= fetchTries || !around && !f.broke {
-			if !f.away || class == layout.ClassBackground || !w.more(ctx, v, err) {
-				break
-			}
+		again := try < fetchTries && (around || f.broke)
+		if !again && !(f.maySoonGoOn() && w.more(ctx, v, err)) {
+			break
 		}
 		f.reset()
 		around, err = f.run(ctx, pieces, false)
@@ -96,6 +95,9 @@ func (v *Volume) fetchAs(ctx context.Context, class layout.Class, bufs vec, piec
 // without them. A snapshot's map never changes.
 type outdated struct{ error }
 
+func (o outdated) Unwrap() error { return o.error }
+
+// mayBeOutdated tells whether an error of the read is to be taken as outdated.
 func (f *fetcher) mayBeOutdated(err error) bool {
 	if f.v.frozen != nil {
 		return false
@@ -104,7 +106,11 @@ func (f *fetcher) mayBeOutdated(err error) bool {
 	return f.nowhere && kind == errs.Unavailable || f.v.w == nil && kind == errs.Corrupt
 }
 
-func (o outdated) Unwrap() error { return o.error }
+// maySoonGoOn tells whether servers that come back help a read that failed: they do not
+// bring back what was freed, and background work is begun anew by who ordered it.
+func (f *fetcher) maySoonGoOn() bool {
+	return f.away && !f.nowhere && f.class != layout.ClassBackground
+}
 
 // freed tells whether a read failed because its segment was freed, or may have been.
 func freed(err error) bool {

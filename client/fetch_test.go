@@ -4,7 +4,24 @@ import (
 	"testing"
 
 	"strake/internal/errs"
+	"strake/internal/layout"
 )
+
+func TestWhoWaitsForServersOutOfReach(t *testing.T) {
+	for _, test := range []struct {
+		f    *fetcher
+		want bool
+	}{
+		{&fetcher{away: true, class: layout.ClassInference}, true},
+		{&fetcher{away: true, nowhere: true, class: layout.ClassInference}, false},
+		{&fetcher{away: true, class: layout.ClassBackground}, false},
+		{&fetcher{broke: true, class: layout.ClassInference}, false},
+	} {
+		if got := test.f.maySoonGoOn(); got != test.want {
+			t.Errorf("away %v, nowhere %v, class %v: %v", test.f.away, test.f.nowhere, test.f.class, got)
+		}
+	}
+}
 
 // A read under way for long may find some shards of its segment gone and others out of
 // reach: also a writer looks its map up again then, which names another segment.

@@ -2,13 +2,13 @@ package client
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 )
 
 // firstOf goes several ways to one thing, each once those before it have failed or
 // are late, and gives what comes first; the other ways are ended, not waited for.
-// When all fail it gives all their errors.
+// When all fail the error is the first one's kind and tells all of them, in one line.
 func firstOf[T any](ctx context.Context, late time.Duration, ways []func(context.Context) (T, error)) (first T, err error) {
 	type outcome struct {
 		of  T
@@ -43,5 +43,9 @@ func firstOf[T any](ctx context.Context, late time.Duration, ways []func(context
 			patience.Reset(late)
 		}
 	}
-	return first, errors.Join(failed...)
+	err = failed[0]
+	for _, e := range failed[1:] {
+		err = fmt.Errorf("%w; %v", err, e)
+	}
+	return first, err
 }

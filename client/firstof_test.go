@@ -31,7 +31,7 @@ func TestFirstOf(t *testing.T) {
 		"the first":                       {time.Hour, []way{gives(1), never}, 1, ""},
 		"the second, as the first failed": {time.Hour, []way{fails("a"), gives(2), never}, 2, ""},
 		"the third, as others hang":       {time.Nanosecond, []way{hangs, gives(3)}, 3, ""},
-		"all fail":                        {time.Hour, []way{fails("a"), fails("b")}, 0, "a\nb"},
+		"all fail":                        {time.Hour, []way{fails("a"), fails("b")}, 0, "a; b"},
 		"all fail at once":                {time.Nanosecond, []way{fails("a"), fails("b"), fails("c")}, 0, "b"},
 	} {
 		got, err := firstOf(t.Context(), test.late, test.ways)

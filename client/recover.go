@@ -53,10 +53,10 @@ func recoveryInput(granted *pb.AcquireLeaseReply) (in recovery.Input, unsealed [
 	return in, unsealed
 }
 
-// carryOut does what the plan for an input says. accepted is the seq after which people accepted
-// loss, nil when nothing is given up. Then the tail need not be copied when there are
-// too few servers to copy it to: the seals hold it where it is, and the shards that
-// lack it are made again when their servers are back.
+// carryOut does what the plan for an input says. accepted is the seq after which people
+// accepted loss, nil when nothing is given up. Then the tail need not be copied when
+// there are too few servers to copy it to: the seals hold it where it is, and the shards
+// that lack it are made again when their servers are back.
 func (l lease) carryOut(ctx context.Context, plan recovery.Plan, in recovery.Input, unsealed []*segment, accepted *layout.Seq) error {
 	copies, err := l.copyTail(ctx, plan, unsealed, in.SilentServers())
 	switch {

@@ -3,6 +3,7 @@ package pb
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -47,7 +48,12 @@ func named(ctx context.Context) context.Context {
 // CheckCall refuses, with an error of kind Version, a request that this program must
 // not serve: its caller's version is no neighbour, or it has a field that this program
 // does not know and whose meaning it would leave out.
+// Services that are not strake's, such as the questions of package health, are not
+// concerned: whoever asks whether a server lives speaks no version of strake.
 func CheckCall(ctx context.Context, method string, req any) error {
+	if !strings.HasPrefix(method, "/strake.") {
+		return nil
+	}
 	if v := versionOf(ctx); v < max(1, WireVersion-1) || v > WireVersion+1 {
 		return errs.New(errs.Version, "", "the caller speaks version %d of strake's services, this server %d", v, WireVersion).
 			WithHint("upgrade the older of them; one version after another")

@@ -41,6 +41,7 @@ func TestWhatAServerMustNotServeIsRefused(t *testing.T) {
 		{"with one deep within", create, spoken("1"), deep, errs.Version},
 		{"a report with one", heartbeat, spoken("2"), newer(&HeartbeatRequest{}), errs.OK},
 		{"a report of no neighbour", heartbeat, spoken("3"), &HeartbeatRequest{}, errs.Version},
+		{"a question of another service", "/grpc.health.v1.Health/Check", spoken("3"), newer(&StatusRequest{}), errs.OK},
 	} {
 		if err := CheckCall(test.ctx, test.method, test.req); errs.KindOf(err) != test.want {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
