@@ -131,6 +131,36 @@ func TestAServerThatCantCreateIsLeftOut(t *testing.T) {
 	must(c, pb.MetaClient.AllocateSegments, w.request(1))
 }
 
+// TestRoomThatFiguresOverstateIsUsed: chunk servers have less room than their last
+// heartbeats told, as where a fast writer fills them in between: segments get shorter,
+// and are not refused while a first one fits.
+func TestRoomThatFiguresOverstateIsUsed(t *testing.T) {
+	_, c, servers := chunks(t, 3)
+	w := write(c, "a", 2, 1)
+	w.keep()
+	const longest = 6 << 20
+	longer := false
+	for range 8 {
+		longer = longer || must(c, pb.MetaClient.AllocateSegments, w.request(1)).Segments[0].ShardLength > longest
+	}
+	if !longer {
+		t.Fatal("no segment was longer than what is to be refused")
+	}
+	for _, s := range servers {
+		s.setLongest(longest)
+	}
+	got := must(c, pb.MetaClient.AllocateSegments, w.request(1)).Segments[0]
+	if g := got.Geometry; g.K != 2 || got.ShardLength > longest || got.ShardLength < longest/2 {
+		t.Errorf("got %v with shards of %d bytes, want 2+1 and half of %d to all of it", g, got.ShardLength, longest)
+	}
+	for _, s := range servers[1:] {
+		s.setLongest(1)
+	}
+	if _, err := call(c, pb.MetaClient.AllocateSegments, w.request(1)); errs.KindOf(err) != errs.NoSpace {
+		t.Errorf("with one server that has room: got %v, want no-space", err)
+	}
+}
+
 // TestWhatAFastWriterHoldsAheadLeavesOthersRoom: a writer of a small cell asks for
 // all the spares that it may have, again and again; it gets a part of what is free,
 // and what is needed is given whatever is held.

@@ -30,6 +30,7 @@ type fakeChunk struct {
 	mu        sync.Mutex
 	shards    map[[2]uint64]string // guarded by mu: segment and shard, and its state
 	refuse    errs.Kind            // guarded by mu: what CreateShards answers
+	longest   uint64               // guarded by mu: the longest shard for which there is room; 0: any
 	recovered []uint64             // guarded by mu: volumes
 	capacity  *pb.Rate             // guarded by mu: what heartbeats tell of the device; nil: nothing
 	stopBeat  context.CancelFunc
@@ -114,6 +115,12 @@ func (f *fakeChunk) setRefuse(k errs.Kind) {
 	f.refuse = k
 }
 
+func (f *fakeChunk) setLongest(bytes uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.longest = bytes
+}
+
 // count counts shards in a state.
 func (f *fakeChunk) count(state string) int {
 	f.mu.Lock()
@@ -137,8 +144,12 @@ func (f *fakeChunk) CreateShards(_ context.Context, r *pb.CreateShardsRequest) (
 	defer f.mu.Unlock()
 	reply := &pb.CreateShardsReply{}
 	for _, s := range r.Shards {
-		if f.refuse != errs.OK {
-			reply.Results = append(reply.Results, &pb.ShardResult{Shard: s.Shard, Kind: uint32(f.refuse), Message: "refused by the test"})
+		kind := f.refuse
+		if f.longest > 0 && s.Length > f.longest {
+			kind = errs.NoSpace
+		}
+		if kind != errs.OK {
+			reply.Results = append(reply.Results, &pb.ShardResult{Shard: s.Shard, Kind: uint32(kind), Message: "refused by the test"})
 			continue
 		}
 		reply.Results = append(reply.Results, f.set(s.Shard, "open"))

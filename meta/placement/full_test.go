@@ -58,6 +58,26 @@ func TestShorterShardsComeBeforeFewer(t *testing.T) {
 	}
 }
 
+func TestWhatADeviceRefusedIsNotAskedOfItAgain(t *testing.T) {
+	c := cell(6, 1, flat)
+	for i := range c.Devices {
+		c.Devices[i].Total = 1 << 30
+	}
+	req := Request{Geometry: layout.Geometry{K: 4, M: 2}, ShardLength: 64 << 20, Refused: map[layout.DeviceID]layout.ShardOffset{c.Devices[0].ID: 32 << 20}}
+	_, g, err := New(c).PlaceShorter(&req, 0, rand.New(rand.NewSource(1)))
+	if err != nil || g.K != 4 || req.ShardLength != 16<<20 {
+		t.Errorf("one of six refused 32 MiB: got %v with shards of %d bytes, %v; want 4+2 with 16 MiB", g, req.ShardLength, err)
+	}
+	for i := range c.Devices {
+		req.Refused[c.Devices[i].ID] = layout.FirstShardLength
+	}
+	for _, req.Hopeful = range []bool{false, true} {
+		if _, _, err = New(c).PlaceShorter(&req, 0, rand.New(rand.NewSource(1))); !errors.Is(err, errs.NoSpace) {
+			t.Errorf("all refused the shortest, hopeful %v: got %v, want no-space", req.Hopeful, err)
+		}
+	}
+}
+
 // TestAHopefulRequestLeavesRoomToTheServers: figures that say that there is none may
 // be older than what made some.
 func TestAHopefulRequestLeavesRoomToTheServers(t *testing.T) {

@@ -24,7 +24,10 @@ type Request struct {
 	AvoidServers []layout.ServerID
 	// AvoidDevices get no shard, whatever follows: creating one there failed.
 	AvoidDevices []layout.DeviceID
-	Purpose      layout.Purpose // how far into the reserve it may go
+	// Refused devices had no room for a shard of so many bytes, whatever their figures
+	// say: they get shorter ones only.
+	Refused map[layout.DeviceID]layout.ShardOffset
+	Purpose layout.Purpose // how far into the reserve it may go
 	// Hopeful requests try devices whatever room they have by their figures: these may
 	// be as old as a heartbeat, and chunk servers know better.
 	Hopeful bool
@@ -165,14 +168,21 @@ func (p *Placer) usable(req *Request, avoid []layout.ServerID, space bool) []boo
 	for i := range p.c.Devices {
 		d := &p.c.Devices[i]
 		usable[i] = d.takes() && !slices.Contains(req.AvoidDevices, d.ID) &&
-			!slices.Contains(avoid, d.Server) &&
-			!(space && !req.Hopeful && d.free(req.Purpose) < uint64(req.ShardLength))
+			!slices.Contains(avoid, d.Server) && !(space && req.tooLong(d))
 		any = any || usable[i]
 	}
 	if !any {
 		return nil
 	}
 	return usable
+}
+
+// tooLong tells whether the request's shards are longer than what a device has room for.
+func (req *Request) tooLong(d *Device) bool {
+	if refused, ok := req.Refused[d.ID]; ok && req.ShardLength >= refused {
+		return true
+	}
+	return !req.Hopeful && d.free(req.Purpose) < uint64(req.ShardLength)
 }
 
 // sound takes those that limp out of the usable devices, unless the segment would
@@ -352,7 +362,7 @@ func (p *Placer) refuse(req *Request) error {
 	}
 	var full []string
 	for i, ok := range healthy {
-		if d := &p.c.Devices[i]; ok && d.free(req.Purpose) < uint64(req.ShardLength) {
+		if d := &p.c.Devices[i]; ok && req.tooLong(d) {
 			full = append(full, fmt.Sprintf("device %d on server %d has %d bytes", d.ID, d.Server, d.free(req.Purpose)))
 		}
 	}

@@ -39,6 +39,7 @@ func (r *Replica) Close() error {
 
 func (r *Replica) stop(rf *raft.Raft) error {
 	r.wg.Wait() // controllers first: they propose
+	r.settle()
 	failed := r.disk.guard.failure() != nil
 	if !failed && rf.State() == raft.Leader && len(rf.GetConfiguration().Configuration().Servers) > 1 {
 		if err := rf.LeadershipTransfer().Error(); err != nil {
@@ -49,4 +50,15 @@ func (r *Replica) stop(rf *raft.Raft) error {
 	r.net.Close()
 	r.net.CloseStreams()
 	return errors.Join(err, r.disk.close())
+}
+
+// settle waits for the answers that raft owes: it forgets what is under way when it
+// stops. After a failure it owes none.
+func (r *Replica) settle() {
+	settled := make(chan struct{})
+	go func() { defer close(settled); r.asked.Wait() }()
+	select {
+	case <-settled:
+	case <-r.disk.guard.broken:
+	}
 }

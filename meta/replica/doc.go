@@ -39,9 +39,9 @@
 // owns the goroutine that first waits for the barrier and then runs Lead and
 // promote. Losing leadership cancels their context and waits for them before
 // the next term can begin, so no two Leads of one process overlap. Read's rounds
-// run on a goroutine that lives while somebody waits. Each Propose has one that
-// waits for raft; raft forgets its futures when it shuts down, so those are left
-// behind then, and nobody waits for them. Close stops watch and the rounds, hands
-// leadership on, and stops raft, in this order; when the disk hangs it gives up
-// after two seconds, because the process is about to end.
+// run on a goroutine that lives while somebody waits. Each question to raft has one that
+// waits for the answer. Close stops watch and the rounds, waits for the answers (raft
+// forgets what is under way when it stops), hands leadership on, and stops raft, in
+// this order; after a failure it waits for no answer, and when the disk hangs it gives
+// up after two seconds, because the process is about to end.
 package replica

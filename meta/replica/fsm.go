@@ -2,7 +2,6 @@ package replica
 
 import (
 	"io"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -32,6 +31,7 @@ type fsm struct {
 	machine  Machine
 	fail     func(error)
 	running  atomic.Bool   // the start is over
+	halted   atomic.Bool   // an entry could not be applied: nothing after it may be
 	restored atomic.Uint64 // snapshots taken over since the start
 	refusal  atomic.Value  // why Restore refused last: an error in a refusal; raft does not pass it on
 }
@@ -46,18 +46,25 @@ func (f *fsm) refused() error {
 
 var _ raft.FSM = (*fsm)(nil)
 
-// Apply implements raft.FSM.
+// Apply implements raft.FSM. raft's goroutine goes on after a failure, to answer those
+// who wait; they look at the failure first.
 func (f *fsm) Apply(entry *raft.Log) any {
+	if f.halted.Load() {
+		return nil
+	}
 	result, err := f.machine.Apply(entry.Index, entry.Data)
 	if err != nil {
+		f.halted.Store(true)
 		f.fail(unreadable(err, errs.KindOf(err), "go on from the log"))
-		runtime.Goexit() // nothing after this entry may be applied
 	}
 	return result
 }
 
 // Snapshot implements raft.FSM.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	if f.halted.Load() { // raft would take it for all entries that it handed over
+		return nil, errs.New(errs.Unavailable, "make a snapshot", "an entry of the log could not be applied; this server ends")
+	}
 	s, err := f.machine.Snapshot()
 	if err != nil {
 		return nil, err

@@ -91,10 +91,14 @@ func (r *Replica) lead() (stop func()) {
 	}
 }
 
-// catchUp waits until all that earlier leaders committed is applied.
+// catchUp waits until all that earlier leaders committed is applied. After a failure
+// raft's answer does not say that it is.
 func (r *Replica) catchUp(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		err := r.await(func() raft.Future { return r.raft.Barrier(0) })
+		if r.disk.guard.failure() != nil {
+			return false
+		}
 		if err == nil {
 			return true
 		}
@@ -110,11 +114,14 @@ func (r *Replica) catchUp(ctx context.Context) bool {
 }
 
 // leading gives the term in which this server leads and has caught up, or
-// NotLeader.
+// NotLeader; Unavailable after a failure, as its state may lack what is in the log.
 func (r *Replica) leading() (uint64, error) {
 	rf, err := r.started()
 	if err != nil {
 		return 0, err
+	}
+	if err := r.disk.guard.failure(); err != nil {
+		return 0, errs.As(err, errs.Unavailable, "this server ends")
 	}
 	term := r.readyTerm.Load()
 	if term == 0 || rf.State() != raft.Leader || rf.CurrentTerm() != term {

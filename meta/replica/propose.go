@@ -43,7 +43,7 @@ func (r *Replica) Propose(ctx context.Context, command []byte) (any, error) {
 		err    error
 	}
 	answers := make(chan answer, 1)
-	go func() {
+	if !r.ask(func() {
 		defer func() { <-r.proposals }()
 		f := rf.Apply(command, 0)
 		if err := f.Error(); err != nil {
@@ -51,7 +51,10 @@ func (r *Replica) Propose(ctx context.Context, command []byte) (any, error) {
 			return
 		}
 		answers <- answer{result: f.Response()}
-	}()
+	}) {
+		<-r.proposals
+		return nil, r.typed(raft.ErrRaftShutdown, "propose")
+	}
 	select {
 	case a := <-answers:
 		if err := r.disk.guard.failure(); err != nil { // raft answers also for a command that could not be applied
@@ -65,11 +68,15 @@ func (r *Replica) Propose(ctx context.Context, command []byte) (any, error) {
 	}
 }
 
-// await waits for one of raft's futures, or until Close: raft forgets those that
-// are under way when it stops, and the goroutine is left behind with them.
-func (r *Replica) await(ask func() raft.Future) error {
+// await waits for one of raft's futures, or until Close.
+func (r *Replica) await(future func() raft.Future) error {
+	if err := r.disk.guard.failure(); err != nil {
+		return err
+	}
 	answers := make(chan error, 1)
-	go func() { answers <- ask().Error() }()
+	if !r.ask(func() { answers <- future().Error() }) {
+		return raft.ErrRaftShutdown
+	}
 	select {
 	case err := <-answers:
 		return err

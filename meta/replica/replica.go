@@ -53,7 +53,8 @@ type Replica struct {
 	net     *transport     // guarded by mu until Start
 	closing bool           // guarded by mu
 	closed  chan struct{}  // closed with closing
-	wg      sync.WaitGroup // every goroutine; Add under mu while not closing
+	wg      sync.WaitGroup // every goroutine but those asked; Add under mu while not closing
+	asked   sync.WaitGroup // goroutines to which raft owes an answer; Add under mu while not closing
 }
 
 // Open opens a member's directory and checks everything in it. It takes part in
@@ -179,12 +180,17 @@ func (r *Replica) started() (*raft.Raft, error) {
 }
 
 // spawn runs a goroutine that Close waits for; false when closing.
-func (r *Replica) spawn(f func()) bool {
+func (r *Replica) spawn(f func()) bool { return r.run(&r.wg, f) }
+
+// ask runs a goroutine that asks raft and waits for the answer; false when closing.
+func (r *Replica) ask(f func()) bool { return r.run(&r.asked, f) }
+
+func (r *Replica) run(group *sync.WaitGroup, f func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
 		return false
 	}
-	r.wg.Go(f)
+	group.Go(f)
 	return true
 }

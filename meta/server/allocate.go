@@ -11,13 +11,15 @@ import (
 	"strake/proto/pb"
 )
 
-// allocateTries bounds how often one call chooses again after a device failed.
-const allocateTries = 4
+// allocateTries bounds how often one call chooses again after a device failed, or had
+// less room than its last heartbeat told: a long shard is halved four times.
+const allocateTries = 8
 
 // AllocateSegments implements pb.MetaServer. The choice is one Raft entry, the
 // record that all shards exist is a second; in between the shards are created
 // in parallel. Segments of which one could not be created are dropped, and
-// others are placed without the device that failed.
+// others are placed without the device that failed, or shorter where it had too little
+// room.
 func (s *Server) AllocateSegments(ctx context.Context, r *pb.AllocateSegmentsRequest) (*pb.AllocateSegmentsReply, error) {
 	cmd := state.AllocateSegments{
 		ID: state.CommandID(r.GetCommand()), Session: sessionID(r.GetSession()), Volume: layout.VolumeID(r.GetVolume()),
@@ -26,7 +28,8 @@ func (s *Server) AllocateSegments(ctx context.Context, r *pb.AllocateSegmentsReq
 	if err := s.checkAllocate(cmd); err != nil {
 		return nil, err
 	}
-	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), urgent: r.GetUrgent(), ahead: uint64(r.GetAhead()), failed: map[deviceID]error{}}
+	job := &allocation{server: s, cmd: cmd, avoid: r.GetAvoidServers(), urgent: r.GetUrgent(), ahead: uint64(r.GetAhead()),
+		failed: map[deviceID]error{}, refused: map[deviceID]layout.ShardOffset{}}
 	switch {
 	case job.urgent || cmd.Map:
 		job.purpose = layout.ForNeed
@@ -80,10 +83,11 @@ type allocation struct {
 	server  *Server
 	cmd     state.AllocateSegments
 	avoid   []uint64
-	urgent  bool               // of what must go on in a full cell: short shards, which may lie in the reserve
-	ahead   uint64             // of the count, so many are not needed yet
-	failed  map[deviceID]error // devices that could not create a shard, with the reason
-	again   bool               // the last try failed because of devices, which are left out from now on
+	urgent  bool                            // of what must go on in a full cell: short shards, which may lie in the reserve
+	ahead   uint64                          // of the count, so many are not needed yet
+	failed  map[deviceID]error              // devices that could not create a shard, with the reason
+	refused map[deviceID]layout.ShardOffset // the shortest for which they had no room
+	again   bool                            // the last try failed because of devices, of which less is asked from now on
 	purpose layout.Purpose
 }
 
@@ -150,12 +154,25 @@ func (a *allocation) create(ctx context.Context, view *state.View, ids []layout.
 			return nil, errs.Wrap(ctx.Err(), "create shards")
 		}
 		a.server.log.Warn("shard not created", "segment", f.segment.ID, "shard", f.shard, "device", f.place.Device, "err", f.err)
-		a.failed[f.place.Device] = f.err
+		a.note(f)
 		if !slices.Contains(dead, f.segment.ID) {
 			dead = append(dead, f.segment.ID)
 		}
 	}
 	return dead, nil
+}
+
+// note keeps why a shard could not be made. A device that had no room for it may have
+// some for a shorter one.
+func (a *allocation) note(f failure) {
+	id := f.place.Device
+	a.failed[id] = f.err
+	if errs.KindOf(f.err) != errs.NoSpace {
+		return
+	}
+	if length, ok := a.refused[id]; !ok || f.segment.ShardLength < length {
+		a.refused[id] = f.segment.ShardLength
+	}
 }
 
 // refusal says why no segment could be made.

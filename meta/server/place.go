@@ -32,9 +32,12 @@ func (a *allocation) choose(view *state.View, v *state.Volume) ([]state.PlacedSe
 	for _, id := range a.avoid {
 		req.AvoidServers = append(req.AvoidServers, serverID(id))
 	}
-	for id := range a.failed {
-		req.AvoidDevices = append(req.AvoidDevices, id)
+	for id, err := range a.failed {
+		if errs.KindOf(err) != errs.NoSpace {
+			req.AvoidDevices = append(req.AvoidDevices, id)
+		}
 	}
+	req.Refused = a.refused
 	source := rand.NewPCG(random(), random())
 	var held uint64
 	if a.ahead > 0 {
