@@ -31,7 +31,7 @@ type segmentInfo struct {
 
 // census is what a volume's segments hold.
 type census struct {
-	list      []clean.Segment    // own, sealed, and needed by no snapshot
+	list      []clean.Segment    // own, sealed, and needed by no snapshot that lasts
 	pages     []clean.Pages      // own map segments that are sealed
 	inherited []clean.Segment    // of ancestors, with live blocks
 	foreign   []layout.SegmentID // map segments of ancestors
@@ -80,9 +80,9 @@ func infoOf(v *Volume, s *pb.Segment) segmentInfo {
 	return info
 }
 
-// take counts a volume's live blocks by segment. frozen is the highest seq of a
-// snapshot: segments that began before are needed whatever is live.
-func (k catalog) take(ctx context.Context, v *Volume, frozen layout.Seq) (c census, err error) {
+// take counts a volume's live blocks by segment. Segments that snapshots hold are needed
+// whatever is live, unless the snapshots are likely to go.
+func (k catalog) take(ctx context.Context, v *Volume, held layout.Held) (c census, err error) {
 	if err := v.settle(ctx); err != nil {
 		return c, err
 	}
@@ -106,7 +106,7 @@ func (k catalog) take(ctx context.Context, v *Volume, frozen layout.Seq) (c cens
 	c.head = v.tree.Applied()
 	v.mu.Unlock()
 	for _, s := range data {
-		c.add(s, k[s.Segment], frozen)
+		c.add(s, k[s.Segment], held)
 	}
 	for _, s := range pages {
 		switch info, ok := k[s.Segment]; {
@@ -121,7 +121,7 @@ func (k catalog) take(ctx context.Context, v *Volume, frozen layout.Seq) (c cens
 	return c, nil
 }
 
-func (c *census) add(s extent.SegmentLive, info segmentInfo, frozen layout.Seq) {
+func (c *census) add(s extent.SegmentLive, info segmentInfo, held layout.Held) {
 	one := clean.Segment{ID: s.Segment, Live: layout.BlockCount(s.Blocks), Stored: info.stored, Last: info.last}
 	switch {
 	case info.geometry.K == 0: // gone
@@ -130,8 +130,11 @@ func (c *census) add(s extent.SegmentLive, info segmentInfo, frozen layout.Seq) 
 			c.inherited = append(c.inherited, one)
 		}
 	case !info.sealed:
-	case info.first <= frozen && s.Blocks > 0:
+	case held.Holds(info.first) && s.Blocks > 0:
 		c.blocked += info.stored
+		if one.Held = true; held.Rolls(info.first) {
+			c.list = append(c.list, one)
+		}
 	default:
 		c.list = append(c.list, one)
 	}

@@ -197,7 +197,7 @@ func (c *cleaner) look(ctx context.Context, s *situation, r *CleanReport) (next 
 	if err != nil {
 		return next, nil, err
 	}
-	all, err := c.catalog.take(ctx, c.v, layout.Seq(info.FrozenSeq))
+	all, err := c.catalog.take(ctx, c.v, layout.Held{Newest: layout.Seq(info.FrozenSeq), Outlived: layout.Seq(info.OutlivedSeq)})
 	if err != nil {
 		return next, nil, err
 	}
@@ -289,6 +289,9 @@ func (c *cleaner) plan(all *census, s situation) round {
 		goal.Start = goal.Stop
 	}
 	list := c.unreadable.without(all.list, time.Now())
+	if s.pressed {
+		list = clean.Free(list)
+	}
 	excess := goal.Excess(clean.Garbage(list, c.geometry))
 	for _, v := range clean.Choose(list, c.geometry, all.head, excess, layout.Blocks(s.most())) {
 		if v.Live == 0 {

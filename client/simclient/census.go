@@ -48,9 +48,9 @@ func (k catalog) learn(f *Fiber, v *Volume, wanted []layout.SegmentID) (gone []l
 	return gone, nil
 }
 
-// take counts a volume's live blocks by segment. frozen is the highest seq of a
-// snapshot: segments that began before are needed whatever is live.
-func (k catalog) take(f *Fiber, v *Volume, frozen layout.Seq) (c census, err error) {
+// take counts a volume's live blocks by segment. Segments that snapshots hold are needed
+// whatever is live, unless the snapshots are likely to go.
+func (k catalog) take(f *Fiber, v *Volume, held layout.Held) (c census, err error) {
 	if err := v.settle(f); err != nil {
 		return c, err
 	}
@@ -72,7 +72,7 @@ func (k catalog) take(f *Fiber, v *Volume, frozen layout.Seq) (c census, err err
 	v.tree.Forget(gone...)
 	c.head = v.tree.Applied()
 	for _, s := range data {
-		c.add(v, s, k[s.Segment], frozen)
+		c.add(v, s, k[s.Segment], held)
 	}
 	for _, s := range pages {
 		switch info := k[s.Segment]; {
@@ -88,7 +88,7 @@ func (k catalog) take(f *Fiber, v *Volume, frozen layout.Seq) (c census, err err
 	return c, nil
 }
 
-func (c *census) add(v *Volume, s extent.SegmentLive, info *Segment, frozen layout.Seq) {
+func (c *census) add(v *Volume, s extent.SegmentLive, info *Segment, held layout.Held) {
 	if info == nil { // gone
 		return
 	}
@@ -103,9 +103,11 @@ func (c *census) add(v *Volume, s extent.SegmentLive, info *Segment, frozen layo
 		return
 	}
 	one.Last = info.Seal.Last
-	if info.Seal.First <= frozen && s.Blocks > 0 {
+	if held.Holds(info.Seal.First) && s.Blocks > 0 {
 		c.blocked += one.Stored
-		return
+		if one.Held = true; !held.Rolls(info.Seal.First) {
+			return
+		}
 	}
 	c.list = append(c.list, one)
 }

@@ -92,7 +92,7 @@ func (c *cleaner) clean(f *Fiber, busy bool) (r CleanReport, err error) {
 		if err != nil {
 			return r, err
 		}
-		all, err := c.catalog.take(f, c.v, info.Frozen)
+		all, err := c.catalog.take(f, c.v, info.Held)
 		if err != nil {
 			return r, err
 		}

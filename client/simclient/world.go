@@ -83,9 +83,9 @@ type VolumeInfo struct {
 	Geometry   layout.Geometry
 	Epoch      layout.Epoch
 	Holder     layout.SessionID
-	Branch     bool       // it began as a snapshot, and may name what is its ancestors'
-	Flattening bool       // it is to name nothing of them any more
-	Frozen     layout.Seq // the highest that a snapshot of it holds
+	Branch     bool        // it began as a snapshot, and may name what is its ancestors'
+	Flattening bool        // it is to name nothing of them any more
+	Held       layout.Held // by snapshots of it
 }
 
 // Requests to the metadata service, and their replies. Command ids make repeats harmless.

@@ -40,7 +40,12 @@ func (m *metaService) frozenCall(f *simclient.Fiber, request any) (any, error) {
 		info := m.volumeInfo(&v)
 		return &info, errs.Wrap(err, "look the volume up")
 	case *simclient.RemoveSnapshot:
-		cmd = state.RemoveSnapshot{ID: state.CommandID(q.Command), Volume: named(q.Volume), Name: q.Name}
+		was, unknown := m.view().FindSnapshot(named(q.Volume), q.Name)
+		_, err := m.propose(f, state.RemoveSnapshot{ID: state.CommandID(q.Command), Volume: named(q.Volume), Name: q.Name})
+		if err == nil && unknown == nil && m.planner != nil {
+			m.planner.SnapshotRemoved(m.view(), &was)
+		}
+		return &simclient.Kept{}, err
 	case *simclient.CloseSnapshot:
 		cmd = state.UnpinSnapshot{Session: q.Session, Snapshot: q.Snapshot}
 	case *simclient.CloneVolume:
@@ -149,5 +154,5 @@ func (m *metaService) openSnapshot(f *simclient.Fiber, q *simclient.OpenSnapshot
 
 func (m *metaService) volumeInfo(v *state.Volume) simclient.VolumeInfo {
 	return simclient.VolumeInfo{ID: v.ID, Name: v.Name, Blocks: layout.Blocks(int64(v.SizeBytes)), Geometry: v.Geometry, Epoch: v.Epoch, Holder: v.Holder,
-		Branch: v.Origin != 0, Flattening: v.Flattening, Frozen: m.view().FrozenSeq(v.ID)}
+		Branch: v.Origin != 0, Flattening: v.Flattening, Held: m.planner.Held(m.view(), v.ID)}
 }

@@ -17,6 +17,10 @@ type cleaning struct {
 	ended map[layout.VolumeID]bool       // cleaned since the last plan
 	left  map[layout.VolumeID]cleanState // as their last cleaning left them: nothing more is to be had
 	after string                         // a name: where the next plan goes on
+	// outlived are the seqs of the newest snapshots that were removed in this term as
+	// the oldest of their branches. What is not known here is not cleaned: a leader that
+	// is new knows with the next removal.
+	outlived map[layout.VolumeID]layout.Seq
 	// weighed are branches of removed snapshots that were left as they are, for now.
 	weighed map[layout.VolumeID]stand
 }
@@ -25,17 +29,30 @@ type cleaning struct {
 type cleanState struct {
 	root       layout.RootNumber
 	last       layout.Seq
-	frozen     layout.Seq // a snapshot more holds back more, one less may not
+	held       layout.Held // a snapshot more holds back more, one less may not
 	flattening bool
 }
 
 func (c cleanState) stands(now cleanState) bool {
-	return c.root == now.root && c.last == now.last && c.frozen <= now.frozen && c.flattening == now.flattening
+	return c.root == now.root && c.last == now.last && c.held.Newest <= now.held.Newest && c.held.Outlived == now.held.Outlived && c.flattening == now.flattening
 }
 
 func newCleaning() cleaning {
 	return cleaning{idle: newSightings[layout.VolumeID](), ended: map[layout.VolumeID]bool{}, left: map[layout.VolumeID]cleanState{},
-		weighed: map[layout.VolumeID]stand{}}
+		outlived: map[layout.VolumeID]layout.Seq{}, weighed: map[layout.VolumeID]stand{}}
+}
+
+// SnapshotRemoved notes that a snapshot was removed, which hides one that something
+// stands on. view is the state since.
+func (p *Planner) SnapshotRemoved(view *state.View, f *state.Frozen) {
+	if view.Oldest(f) {
+		p.cleaning.outlived[f.Volume] = max(p.cleaning.outlived[f.Volume], f.Seq)
+	}
+}
+
+// Held says what snapshots hold of a volume.
+func (p *Planner) Held(view *state.View, id layout.VolumeID) layout.Held {
+	return view.HeldOf(id, p.cleaning.outlived[id])
 }
 
 // cleans hands volumes to janitors that hold garbage, or are to be flattened, while
@@ -75,7 +92,7 @@ func (pl *plan) cleans() {
 }
 
 func (pl *plan) cleanState(v *state.Volume) cleanState {
-	return cleanState{v.Root.Number, v.LastSeq, pl.view.FrozenSeq(v.ID), v.Flattening}
+	return cleanState{v.Root.Number, v.LastSeq, pl.p.Held(pl.view, v.ID), v.Flattening}
 }
 
 // wantsCleaning says why a janitor should look after a volume; empty: it should not.

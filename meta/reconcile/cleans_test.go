@@ -36,16 +36,21 @@ func (w *world) halfEmpty(name string, blocks uint64) layout.VolumeID {
 func (w *world) filled(name string) layout.VolumeID {
 	id := w.create(name)
 	for range 3 {
-		s := w.allocate(id, 1, 2)
-		w.must(state.OpenSegments{Segments: []layout.SegmentID{s}})
-		seal := w.sealed(s, 1)
-		for i := range seal.Shards {
-			seal.Shards[i].Length = 4 << 20
-		}
-		v, _ := w.state.View().Volume(id)
-		w.must(state.SealSegments{Volume: id, Epoch: v.Epoch, Seals: []state.Seal{seal}})
+		w.write(id)
 	}
 	return id
+}
+
+// write adds a segment to a volume that has a writer.
+func (w *world) write(id layout.VolumeID) {
+	s := w.allocate(id, 1, 2)
+	w.must(state.OpenSegments{Segments: []layout.SegmentID{s}})
+	seal := w.sealed(s, 1)
+	for i := range seal.Shards {
+		seal.Shards[i].Length = 4 << 20
+	}
+	v, _ := w.state.View().Volume(id)
+	w.must(state.SealSegments{Volume: id, Epoch: v.Epoch, Seals: []state.Seal{seal}})
 }
 
 func (w *world) released(id layout.VolumeID) {
@@ -103,6 +108,56 @@ func TestAVolumeWhoseWriterWasGoneBeforeItsFirstRootIsCleanedOnce(t *testing.T) 
 	w.plans(60)
 	if len(w.cleaned) != 1 {
 		t.Fatalf("cleaned %+v, and it holds no garbage", w.cleaned)
+	}
+}
+
+// TestSnapshotsThatRollHaveAVolumeCleanedAgain: the removal of the oldest snapshot tells
+// that those that stand will go too; one that lasts, or is hidden, keeps that from being
+// taken for granted.
+func TestSnapshotsThatRollHaveAVolumeCleanedAgain(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	v := w.halfEmpty("v", 1024)
+	ref := state.VolumeRef{ID: v}
+	var seqs []layout.Seq
+	snapshot := func(name string) {
+		w.must(state.CreateSnapshots{ID: w.next(), Items: []state.SnapshotItem{{Volume: ref, Name: name}}})
+		f, _ := w.state.View().FindSnapshot(ref, name)
+		seqs = append(seqs, f.Seq)
+		w.must(state.AcquireLease{ID: w.next(), Session: w.session, Volume: ref})
+		w.write(v)
+		w.released(v)
+	}
+	remove := func(name string) layout.Held {
+		f, err := w.state.View().FindSnapshot(ref, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.must(state.RemoveSnapshot{ID: w.next(), Volume: ref, Name: name})
+		w.planner.SnapshotRemoved(w.state.View(), &f)
+		return w.planner.Held(w.state.View(), v)
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		snapshot(name)
+	}
+	w.plans(60)
+	cleaned := len(w.cleaned)
+	if held := remove("b"); held != (layout.Held{Newest: seqs[3]}) {
+		t.Errorf("after a removal in the middle: %+v of %v", held, seqs)
+	}
+	w.plans(60)
+	if len(w.cleaned) != cleaned {
+		t.Errorf("cleaned again though nothing can be had: %+v", w.cleaned)
+	}
+	if held := remove("a"); held != (layout.Held{Newest: seqs[3], Outlived: seqs[0]}) {
+		t.Errorf("after the oldest was removed: %+v of %v", held, seqs)
+	}
+	w.plans(60)
+	if len(w.cleaned) != cleaned+1 {
+		t.Errorf("not cleaned once more: %+v", w.cleaned)
+	}
+	w.must(state.CloneVolume{ID: w.next(), Volume: ref, Snapshot: "c", Name: "w"})
+	if held := remove("c"); held != (layout.Held{Newest: seqs[3]}) {
+		t.Errorf("with a hidden snapshot that is the oldest: %+v of %v", held, seqs)
 	}
 }
 

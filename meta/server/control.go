@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"strake/internal/layout"
 	"strake/meta/limping"
 	"strake/meta/reconcile"
 	"strake/meta/state"
@@ -85,6 +86,17 @@ func (c *control) holds(devices []saying) {
 
 func (c *control) kept(id sessionID) {
 	c.with(func(p *reconcile.Planner, now time.Duration) { p.Kept(id, now) })
+}
+
+// removed notes that a snapshot was removed.
+func (c *control) removed(view *state.View, f *state.Frozen) {
+	c.with(func(p *reconcile.Planner, _ time.Duration) { p.SnapshotRemoved(view, f) })
+}
+
+// held says what snapshots hold of a volume.
+func (c *control) held(view *state.View, id layout.VolumeID) (held layout.Held) {
+	c.with(func(p *reconcile.Planner, _ time.Duration) { held = p.Held(view, id) })
+	return held
 }
 
 func (c *control) plan(view *state.View) (tasks []reconcile.Task) {

@@ -109,7 +109,12 @@ func (s *Server) GetSnapshot(ctx context.Context, r *pb.GetSnapshotRequest) (*pb
 
 // RemoveSnapshot implements pb.MetaServer.
 func (s *Server) RemoveSnapshot(ctx context.Context, r *pb.RemoveSnapshotRequest) (*pb.RemoveSnapshotReply, error) {
-	_, err := s.propose(ctx, state.RemoveSnapshot{ID: state.CommandID(r.GetCommand()), Volume: refIn(r.GetTenant(), r.GetVolume(), 0), Name: r.GetName()})
+	volume := refIn(r.GetTenant(), r.GetVolume(), 0)
+	was, unknown := s.machine.View().FindSnapshot(volume, r.GetName())
+	_, err := s.propose(ctx, state.RemoveSnapshot{ID: state.CommandID(r.GetCommand()), Volume: volume, Name: r.GetName()})
+	if err == nil && unknown == nil {
+		s.control.removed(s.machine.View(), &was)
+	}
 	return &pb.RemoveSnapshotReply{}, err
 }
 

@@ -54,7 +54,7 @@ func (s *Server) GetVolume(ctx context.Context, r *pb.GetVolumeRequest) (*pb.Get
 		return nil, err
 	}
 	out := volumeOut(view, &v)
-	out.Pressed = s.pressed(view)
+	out.Pressed, out.OutlivedSeq = s.pressed(view), uint64(s.control.held(view, v.ID).Outlived)
 	if w, waits := s.blocked.of(v.ID, time.Now()); waits {
 		out.Blocked = w.text(view)
 	}

@@ -44,6 +44,24 @@ func (v *View) FrozenSeq(id layout.VolumeID) layout.Seq {
 	return 0
 }
 
+// HeldOf says what the snapshots of a volume's branch hold. outlived is the seq of the
+// newest that is known to have been removed as the oldest; it counts as long as what
+// stands, hidden ones too, is newer.
+func (v *View) HeldOf(id layout.VolumeID, outlived layout.Seq) layout.Held {
+	held := layout.Held{Newest: v.FrozenSeq(id), Outlived: outlived}
+	if oldest, ok := v.t.frozen.Get(from(v.t.shelf.bySeq, id, 0, 0)); ok && oldest.Seq <= outlived {
+		held.Outlived = 0
+	}
+	return held
+}
+
+// Oldest tells whether all other snapshots of its branch, hidden ones too, are newer
+// than one that stands or was removed.
+func (v *View) Oldest(f *Frozen) bool {
+	first, ok := v.t.frozen.Get(from(v.t.shelf.bySeq, f.Volume, 0, f.ID))
+	return !ok || first.Seq > f.Seq
+}
+
 // Garbage is about what cleaning a volume would give back, in bytes on all shards:
 // what its own segments store beyond what its newest root's live blocks need in full
 // stripes. It knows neither what was overwritten since nor what snapshots need.

@@ -2399,6 +2399,7 @@ type Volume struct {
 	FrozenSeq      uint64                 `protobuf:"varint,29,opt,name=frozen_seq,json=frozenSeq,proto3" json:"frozen_seq,omitempty"`                // the highest seq of a snapshot of this branch: what began before is needed
 	Flattening     bool                   `protobuf:"varint,30,opt,name=flattening,proto3" json:"flattening,omitempty"`                               // it is to be made independent of its origin
 	Pressed        bool                   `protobuf:"varint,31,opt,name=pressed,proto3" json:"pressed,omitempty"`                                     // the cell's space is short: cleaning is urgent
+	OutlivedSeq    uint64                 `protobuf:"varint,33,opt,name=outlived_seq,json=outlivedSeq,proto3" json:"outlived_seq,omitempty"`          // of the newest snapshot that was removed as the oldest of this branch, as far as known; GetVolume alone tells
 	Blocked        string                 `protobuf:"bytes,32,opt,name=blocked,proto3" json:"blocked,omitempty"`                                      // for how long its acknowledgements have been blocked, by which server, and why; GetVolume alone tells
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -2642,6 +2643,13 @@ func (x *Volume) GetPressed() bool {
 		return x.Pressed
 	}
 	return false
+}
+
+func (x *Volume) GetOutlivedSeq() uint64 {
+	if x != nil {
+		return x.OutlivedSeq
+	}
+	return 0
 }
 
 func (x *Volume) GetBlocked() string {
@@ -9452,7 +9460,7 @@ const file_meta_proto_rawDesc = "" +
 	"\x06events\x18\x01 \x03(\v2\x17.strake.v1.SessionEventR\x06events\"/\n" +
 	"\x13CloseSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\"\x13\n" +
-	"\x11CloseSessionReply\"\xbc\a\n" +
+	"\x11CloseSessionReply\"\xdf\a\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x12\n" +
@@ -9492,7 +9500,8 @@ const file_meta_proto_rawDesc = "" +
 	"\n" +
 	"flattening\x18\x1e \x01(\bR\n" +
 	"flattening\x12\x18\n" +
-	"\apressed\x18\x1f \x01(\bR\apressed\x12\x18\n" +
+	"\apressed\x18\x1f \x01(\bR\apressed\x12!\n" +
+	"\foutlived_seq\x18! \x01(\x04R\voutlivedSeq\x12\x18\n" +
 	"\ablocked\x18  \x01(\tR\ablocked\"m\n" +
 	"\x04Loss\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +

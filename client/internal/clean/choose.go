@@ -10,15 +10,20 @@ import (
 // MinGarbage is left alone, in bytes on all shards.
 const MinGarbage = 4 << 20
 
-// least gain of a victim, as a share of what it stores.
-const leastGain = 20 // one twentieth
+// Least gain of a victim, as a share of what it stores. One that is held comes back
+// only later, and what is moved is stored twice until then.
+const (
+	leastGain = 20 // one twentieth
+	heldGain  = 2  // half
+)
 
-// Segment is a sealed segment that no snapshot needs.
+// Segment is a sealed segment that no snapshot needs, or only such as are likely to go.
 type Segment struct {
 	ID     layout.SegmentID
 	Live   layout.BlockCount // that the map names
 	Stored int64             // bytes on all shards, parity included
 	Last   layout.Seq        // of its stripes
+	Held   bool              // a snapshot needs it for now
 }
 
 // Needs is what n blocks take on all shards when they lie in full stripes.
@@ -28,8 +33,24 @@ func Needs(n layout.BlockCount, g layout.Geometry) int64 {
 }
 
 // Gain is what emptying the segment gives back, less what its live blocks take
-// elsewhere; at least 0.
-func (s *Segment) Gain(g layout.Geometry) int64 { return max(0, s.Stored-Needs(s.Live, g)) }
+// elsewhere; at least 0. A held one gains nothing before half of it is garbage.
+func (s *Segment) Gain(g layout.Geometry) int64 {
+	gain := max(0, s.Stored-Needs(s.Live, g))
+	if s.Held && gain < s.Stored/heldGain {
+		return 0
+	}
+	return gain
+}
+
+// Free are the segments that come back as soon as they are emptied.
+func Free(list []Segment) (free []Segment) {
+	for _, s := range list {
+		if !s.Held {
+			free = append(free, s)
+		}
+	}
+	return free
+}
 
 // Garbage adds up what the segments store in vain, and what they need.
 func Garbage(list []Segment, g layout.Geometry) (garbage, needed int64) {

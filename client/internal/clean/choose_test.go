@@ -2,6 +2,7 @@ package clean
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"strake/internal/layout"
@@ -49,6 +50,25 @@ func TestNarrowStripesAndNarrowedSegmentsAreGarbageToo(t *testing.T) {
 	}
 	if got := Choose([]Segment{narrowed}, layout.Geometry{K: 1, M: 2}, 9, 1<<60, 1<<60); len(got) != 0 {
 		t.Errorf("moved %v although the cell is as narrow as before", got)
+	}
+}
+
+// A segment that snapshots hold for now is emptied once half of it is garbage, and not
+// while space is short.
+func TestWhatIsHeldForNowIsEmptiedOnceHalfOfItIsGarbage(t *testing.T) {
+	list := []Segment{full(1, 900, 10), full(2, 510, 20), full(3, 490, 30), full(4, 900, 40)}
+	for i := range list[:3] {
+		list[i].Held = true
+	}
+	if got := ids(Choose(list, wide, 100, 1<<60, 1<<60)); !slices.Equal(got, []layout.SegmentID{3, 4}) {
+		t.Errorf("got %v, want 3 and 4", got)
+	}
+	if got := ids(Free(list)); !slices.Equal(got, []layout.SegmentID{4}) {
+		t.Errorf("free of snapshots are %v, want 4", got)
+	}
+	held := list[:2]
+	if garbage, needed := Garbage(held, wide); garbage != 0 || needed != held[0].Stored+held[1].Stored {
+		t.Errorf("what can't be had counts: garbage %d, needed %d", garbage, needed)
 	}
 }
 

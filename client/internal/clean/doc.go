@@ -10,7 +10,10 @@
 // its gain. So one figure stands for overwritten and discarded blocks, for narrow
 // stripes (one block with m parity units) and for segments that were narrowed
 // while servers were missing. A segment that a snapshot needs gains nothing,
-// whatever is dead in it.
+// whatever is dead in it, unless snapshots are taken and removed in turn
+// (layout.Held.Rolls): then it is emptied once half of it is garbage, comes back
+// when the snapshots that hold it now are gone, and is left alone while the cell's
+// space is short.
 //
 // # When it cleans, and how far
 //
