@@ -27,7 +27,7 @@ const (
 	// A cleaner moves so much a second: beside others that read at the devices which it
 	// reads from, beside a client that writes, and alone. The devices' schedulers hold
 	// back its reads further, but not what it takes of processors and the network.
-	readRate = 24 << 20
+	readRate = 22 << 20
 	busyRate = 32 << 20
 	idleRate = 256 << 20
 	// spaceTries is how often a cleaning without room for what it moves waits

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"maps"
 
 	"strake/internal/layout"
 	"strake/meta/state"
@@ -20,7 +21,7 @@ type cleaning struct {
 	// outlived are the seqs of the newest snapshots that were removed in this term as
 	// the oldest of their branches. What is not known here is not cleaned: a leader that
 	// is new knows with the next removal.
-	outlived map[layout.VolumeID]layout.Seq
+	outlived map[layout.VolumeID]state.Outlived
 	// weighed are branches of removed snapshots that were left as they are, for now.
 	weighed map[layout.VolumeID]stand
 }
@@ -39,15 +40,20 @@ func (c cleanState) stands(now cleanState) bool {
 
 func newCleaning() cleaning {
 	return cleaning{idle: newSightings[layout.VolumeID](), ended: map[layout.VolumeID]bool{}, left: map[layout.VolumeID]cleanState{},
-		outlived: map[layout.VolumeID]layout.Seq{}, weighed: map[layout.VolumeID]stand{}}
+		outlived: map[layout.VolumeID]state.Outlived{}, weighed: map[layout.VolumeID]stand{}}
 }
 
 // SnapshotRemoved notes that a snapshot was removed, which hides one that something
 // stands on. view is the state since.
 func (p *Planner) SnapshotRemoved(view *state.View, f *state.Frozen) {
-	if view.Oldest(f) {
-		p.cleaning.outlived[f.Volume] = max(p.cleaning.outlived[f.Volume], f.Seq)
+	if !view.Oldest(f) {
+		return
 	}
+	o := p.cleaning.outlived[f.Volume]
+	if o.Any = max(o.Any, f.Seq); f.Kind == state.TagSnapshot {
+		o.Tag = max(o.Tag, f.Seq)
+	}
+	p.cleaning.outlived[f.Volume] = o
 }
 
 // Held says what snapshots hold of a volume.
@@ -88,6 +94,10 @@ func (pl *plan) cleans() {
 	if !more {
 		c.after = ""
 		c.idle.passed()
+		maps.DeleteFunc(c.outlived, func(id layout.VolumeID, _ state.Outlived) bool {
+			_, ok := pl.view.Volume(id)
+			return !ok
+		})
 	}
 }
 

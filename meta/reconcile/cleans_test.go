@@ -111,6 +111,30 @@ func TestAVolumeWhoseWriterWasGoneBeforeItsFirstRootIsCleanedOnce(t *testing.T) 
 	}
 }
 
+// TestTwoBranchesOfARemovedSnapshotAreFlattenedTogether, once what it holds is worth both
+// copies: neither alone gives it back.
+func TestTwoBranchesOfARemovedSnapshotAreFlattenedTogether(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	v := w.halfEmpty("v", 1024) // 96 MiB stored, 8 MiB live on two shards
+	ref := state.VolumeRef{ID: v}
+	w.must(state.CreateSnapshots{ID: w.next(), Items: []state.SnapshotItem{{Volume: ref, Name: "a"}}})
+	var clones []layout.VolumeID
+	for _, name := range []string{"x", "y"} {
+		clones = append(clones, w.must(state.CloneVolume{ID: w.next(), Volume: ref, Snapshot: "a", Name: name}).Volume)
+	}
+	w.plans(10)
+	if v, _ := w.state.View().Volume(clones[0]); v.Flattening {
+		t.Fatal("flattened though the snapshot stands")
+	}
+	w.must(state.RemoveVolume{ID: w.next(), Volume: ref, Now: true})
+	w.plans(10)
+	for _, id := range clones {
+		if v, _ := w.state.View().Volume(id); !v.Flattening {
+			t.Errorf("the clone %s still stands on a volume that is gone: %+v", v.Name, v)
+		}
+	}
+}
+
 // TestSnapshotsThatRollHaveAVolumeCleanedAgain: the removal of the oldest snapshot tells
 // that those that stand will go too; one that lasts, or is hidden, keeps that from being
 // taken for granted.
@@ -158,6 +182,31 @@ func TestSnapshotsThatRollHaveAVolumeCleanedAgain(t *testing.T) {
 	w.must(state.CloneVolume{ID: w.next(), Volume: ref, Snapshot: "c", Name: "w"})
 	if held := remove("c"); held != (layout.Held{Newest: seqs[3]}) {
 		t.Errorf("with a hidden snapshot that is the oldest: %+v of %v", held, seqs)
+	}
+}
+
+// TestATagThatIsTheOldestLasts, unless tags went before it.
+func TestATagThatIsTheOldestLasts(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	v := w.filled("v")
+	ref := state.VolumeRef{ID: v}
+	var seqs []layout.Seq
+	for i, tag := range []bool{false, true, true} {
+		w.must(state.CreateSnapshots{ID: w.next(), Tag: tag, Items: []state.SnapshotItem{{Volume: ref, Name: string(rune('a' + i)), Epoch: 1, Seq: layout.Seq(i + 1)}}})
+		f, _ := w.state.View().FindSnapshot(ref, string(rune('a'+i)))
+		seqs = append(seqs, f.Seq)
+	}
+	for i, want := range []layout.Seq{0, seqs[1]} {
+		f, _ := w.state.View().FindSnapshot(ref, string(rune('a'+i)))
+		w.must(state.RemoveSnapshot{ID: w.next(), Volume: ref, Name: f.Name})
+		w.planner.SnapshotRemoved(w.state.View(), &f)
+		if held := w.planner.Held(w.state.View(), v); held != (layout.Held{Newest: seqs[2], Outlived: want}) {
+			t.Errorf("after the removal of %s: %+v of %v", f.Name, held, seqs)
+		}
+	}
+	w.must(state.HoldTag{ID: w.next(), Volume: ref, Name: "c", By: "somebody"})
+	if held := w.planner.Held(w.state.View(), v); held.Outlived != 0 {
+		t.Errorf("with a tag that is held: %+v", held)
 	}
 }
 

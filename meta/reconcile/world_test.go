@@ -104,6 +104,8 @@ func (w *world) do(t Task) {
 		w.must(state.Rebalance{Began: t.Began, Why: t.Why})
 	case Clean:
 		w.cleaned = append(w.cleaned, t)
+	case Flatten:
+		w.must(state.FlattenVolume{Volume: state.VolumeRef{ID: t.Volume}})
 	case Purge:
 		w.apply(state.PurgeVolume{Volume: t.Volume})
 	default:

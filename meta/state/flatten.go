@@ -44,12 +44,24 @@ func (v *View) FrozenSeq(id layout.VolumeID) layout.Seq {
 	return 0
 }
 
-// HeldOf says what the snapshots of a volume's branch hold. outlived is the seq of the
-// newest that is known to have been removed as the oldest; it counts as long as what
-// stands, hidden ones too, is newer.
-func (v *View) HeldOf(id layout.VolumeID, outlived layout.Seq) layout.Held {
-	held := layout.Held{Newest: v.FrozenSeq(id), Outlived: outlived}
-	if oldest, ok := v.t.frozen.Get(from(v.t.shelf.bySeq, id, 0, 0)); ok && oldest.Seq <= outlived {
+// Outlived are the seqs of the newest snapshot, and of the newest tag, of a branch that
+// are known to have been removed as the oldest that there was; 0: none is.
+type Outlived struct{ Any, Tag layout.Seq }
+
+// HeldOf says what the snapshots of a volume's branch hold. What was outlived counts as
+// long as what stands, hidden ones too, is newer. A tag is made to last: while one is
+// the oldest only tags that went before it tell that it will go, and nothing does while
+// somebody holds it.
+func (v *View) HeldOf(id layout.VolumeID, known Outlived) layout.Held {
+	held := layout.Held{Newest: v.FrozenSeq(id), Outlived: known.Any}
+	oldest, ok := v.t.frozen.Get(from(v.t.shelf.bySeq, id, 0, 0))
+	if !ok {
+		return held
+	}
+	if oldest.Kind == TagSnapshot {
+		held.Outlived = known.Tag
+	}
+	if len(oldest.Holds) > 0 || oldest.Seq <= held.Outlived {
 		held.Outlived = 0
 	}
 	return held
