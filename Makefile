@@ -49,13 +49,16 @@ demo: build ## the main job, end to end, with servers and a writer killed
 run: build ## the demo's cell, left up until Ctrl-C
 	$(GO) run ./e2e/demo -run
 
-image: build bin/etcd ## the container images strake and strake-etcd
-	rm -rf bin/image && mkdir -p bin/image/empty && cp bin/strake bin/etcd bin/image
+image: build bin/etcd bin/etcdctl ## the container images strake and strake-etcd
+	rm -rf bin/image && mkdir -p bin/image/empty && cp bin/strake bin/etcd bin/etcdctl bin/image
 	docker build -q -t strake:$(IMAGE_TAG) -t strake:latest -f deploy/image/Dockerfile bin/image
 	docker build -q -t strake-etcd:latest -f deploy/etcd/Dockerfile bin/image
 
 bin/etcd: deploy/etcd/go.mod deploy/etcd/go.sum
 	mkdir -p bin && cp "$$(CGO_ENABLED=0 $(GO) -C deploy/etcd tool -n server)" $@
+
+bin/etcdctl: deploy/etcd/go.mod deploy/etcd/go.sum
+	mkdir -p bin && cp "$$(CGO_ENABLED=0 $(GO) -C deploy/etcd tool -n etcdctl)" $@
 
 up: image ## a cell in containers: etcd, 3 metadata servers, 8 chunk servers
 	$(COMPOSE) up -d

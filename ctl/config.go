@@ -125,6 +125,11 @@ func (c *config) choose(flags *pflag.FlagSet, getenv func(string) string, key, i
 	return value
 }
 
+// variableOf is the variable of a daemon's flag.
+func variableOf(key string) string {
+	return "STRAKE_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
 // fill gives a daemon's flags their values from variables and the file.
 func (c *config) fill(daemon *cobra.Command, section string, inFile map[string]any, getenv func(string) string) error {
 	var failed error
@@ -135,7 +140,7 @@ func (c *config) fill(daemon *cobra.Command, section string, inFile map[string]a
 		}
 		known[f.Name] = true
 		key, from := section+"."+f.Name, "default"
-		variable := "STRAKE_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+		variable := variableOf(key)
 		switch value, ok := inFile[f.Name]; {
 		case f.Changed:
 			from = "--" + f.Name
