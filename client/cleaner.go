@@ -24,12 +24,6 @@ const (
 	// space back; less where space is short.
 	roundBytes   = 256 << 20
 	pressedBytes = 16 << 20
-	// A cleaner moves so much a second: beside others that read at the devices which it
-	// reads from, beside a client that writes, and alone. The devices' schedulers hold
-	// back its reads further, but not what it takes of processors and the network.
-	readRate = 22 << 20
-	busyRate = 32 << 20
-	idleRate = 256 << 20
 	// spaceTries is how often a cleaning without room for what it moves waits
 	// spacePause for what earlier roots gave up.
 	spaceTries = 20
@@ -54,6 +48,7 @@ type cleaner struct {
 	catalog    catalog       // of who cleans, as is all below
 	geometry   layout.Geometry
 	pace       pacer
+	writes     lately // the client's
 	unreadable unreadable
 	spoilt     int // victims of the round under way that could not be read
 }
@@ -104,7 +99,7 @@ func (c *cleaner) run() {
 		}
 		_, err := c.clean(c.life, busy)
 		last, idle, wait = c.applied(), 0, every
-		if busy && last == now {
+		if busy {
 			idle = cleanIdle // the first look at rest comes soon
 		}
 		if err != nil && c.life.Err() == nil && c.w.life.Err() == nil {
@@ -158,7 +153,7 @@ func (c *cleaner) clean(ctx context.Context, busy bool) (r CleanReport, err erro
 	defer context.AfterFunc(c.life, cancel)()
 	defer func() { <-c.one }()
 	defer c.w.closeCold()
-	s, tight, wrote := situation{busy: busy}, 0, c.v.stats.writes.Load()
+	s, tight := situation{busy: busy}, 0
 	for least, vain := int64(-1), 0; ; {
 		next, flattens, err := c.look(ctx, &s, &r)
 		if vain++; least < 0 || r.Garbage < least || c.spoilt > 0 {
@@ -175,8 +170,7 @@ func (c *cleaner) clean(ctx context.Context, busy bool) (r CleanReport, err erro
 		}
 		s.begun = true
 		moved, err := c.once(ctx, next, &r)
-		now := c.v.stats.writes.Load()
-		s.beside, wrote = now != wrote, now
+		s.busy = s.busy && c.wroteWithin(c.v.cell.cfg.Tuning.CleanEvery)
 		if tight++; err == nil || moved > 0 {
 			tight = 0
 		}
@@ -227,7 +221,6 @@ type round struct {
 	victims []layout.SegmentID
 	empty   []layout.SegmentID // nothing in them is live: a root is all they want
 	vacate  []layout.SegmentID // map segments
-	rate    int64              // bytes a second
 	inTurn  bool               // space is short: one victim after the other, so that the first are empty soon
 	flat    bool               // all is copied: the root says that the branch stands alone
 }
@@ -237,19 +230,11 @@ func (r *round) vain() bool { return len(r.victims)+len(r.empty)+len(r.vacate) =
 // situation is what a round depends on.
 type situation struct {
 	busy    bool // a client writes: more garbage is left
-	beside  bool // a client wrote during the last round
 	pressed bool // the cell's space is short
 	begun   bool // it is not the first round: it goes on to where its goal says that it stops
 }
 
-// rate is how much may be moved a second, and most how much in one round, in bytes.
-func (s *situation) rate() int64 {
-	if s.busy || s.beside {
-		return busyRate
-	}
-	return idleRate
-}
-
+// most is how much may be moved in one round, in bytes.
 func (s *situation) most() int64 {
 	if s.pressed {
 		return pressedBytes
@@ -279,10 +264,8 @@ func (c *cleaner) next(ctx context.Context, all *census, s situation, r *CleanRe
 }
 
 func (c *cleaner) plan(all *census, s situation) round {
-	goal, r := clean.Idle, round{rate: s.rate(), inTurn: s.pressed}
-	if s.pressed {
-		r.rate = idleRate
-	} else if s.busy {
+	goal, r := clean.Idle, round{inTurn: s.pressed}
+	if s.busy && !s.pressed {
 		goal = clean.Busy
 	}
 	if s.begun {
@@ -360,15 +343,6 @@ func (c *cleaner) relocate(ctx context.Context, list []clean.Live, r *round) (mo
 	return moved, err
 }
 
-// rate is how many bytes a second a round may move now. Where space is short it waits
-// for nobody.
-func (c *cleaner) rate(r *round) int64 {
-	if !r.inTurn && c.v.cell.shards.reading(time.Now()) {
-		return min(r.rate, readRate)
-	}
-	return r.rate
-}
-
 // volume asks what the metadata service knows of the volume now.
 func (c *cleaner) volume(ctx context.Context) (*pb.Volume, error) {
 	r, err := call(ctx, c.v.cell, "look the volume up", func(ctx context.Context, m pb.MetaClient) (*pb.GetVolumeReply, error) {
@@ -382,19 +356,4 @@ func liveBytes(list []clean.Segment) (n int64) {
 		n += s.Live.Bytes()
 	}
 	return n
-}
-
-// pacer spreads bytes over time. The zero value is ready; for one caller.
-type pacer struct{ next time.Time }
-
-// take waits until n bytes more are due at a rate, in bytes a second. A pause of
-// the caller gives no credit.
-func (p *pacer) take(ctx context.Context, n, rate int64) error {
-	if now := time.Now(); p.next.Before(now) {
-		p.next = now
-	} else {
-		pause(ctx, p.next.Sub(now))
-	}
-	p.next = p.next.Add(time.Duration(n) * time.Second / time.Duration(rate))
-	return errs.Wrap(ctx.Err(), "wait for the cleaner's turn")
 }

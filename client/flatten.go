@@ -14,7 +14,7 @@ import (
 // root. What was moved stays moved, so it can be broken off anywhere. nil: what is left
 // can't be read now.
 func (c *cleaner) flatten(all *census, s situation) *round {
-	r := &round{vacate: all.foreign, rate: s.rate(), inTurn: s.pressed}
+	r := &round{vacate: all.foreign, inTurn: s.pressed}
 	list := c.unreadable.without(all.inherited, time.Now())
 	var live layout.BlockCount
 	for _, one := range list {

@@ -161,8 +161,13 @@ func (c *Cell) rested(v *client.Volume) {
 	defer tick.Stop()
 	var last string
 	begun := time.Now()
+	told := begun
 	for since := begun; time.Since(begun) < cleanedWithin && time.Since(since) < still; <-tick.C {
 		s := v.Stats()
+		if time.Since(told) >= 5*time.Second {
+			told = time.Now()
+			c.t.Logf("after %.0f s: %d MiB stored, %d MiB relocated, %d roots", time.Since(begun).Seconds(), c.stored()/mib, s.Relocated/mib, s.MapRoots)
+		}
 		if now := fmt.Sprint(c.stored(), s.Relocated, s.MapRoots); now != last {
 			last, since = now, time.Now()
 		}
