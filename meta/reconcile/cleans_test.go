@@ -111,6 +111,20 @@ func TestAVolumeWhoseWriterWasGoneBeforeItsFirstRootIsCleanedOnce(t *testing.T) 
 	}
 }
 
+// TestSpaceTellsApartWhatIsNotAmplified: volumes whose live data nobody counted, and
+// removed ones, would pass for garbage.
+func TestSpaceTellsApartWhatIsNotAmplified(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	w.halfEmpty("counted", 1024)
+	w.filled("uncounted")
+	w.must(state.RemoveVolume{ID: w.next(), Volume: state.VolumeRef{ID: w.halfEmpty("removed", 1024)}})
+	const stored = 3 * 2 * 4 << 20 // segments, shards and bytes of each
+	got := w.state.View().Space()
+	if want := (state.Space{Live: 1024 * layout.BlockSize, Stored: stored, Garbage: got.Garbage, Uncounted: stored, Removed: stored}); got != want || got.Garbage == 0 || got.Garbage >= stored {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // TestTwoBranchesOfARemovedSnapshotAreFlattenedTogether, once what it holds is worth both
 // copies: neither alone gives it back.
 func TestTwoBranchesOfARemovedSnapshotAreFlattenedTogether(t *testing.T) {

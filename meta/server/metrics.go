@@ -36,8 +36,8 @@ func (s *Server) Figures() prometheus.Collector {
 		served:       desc("reservation_class_served_per_second", "What the tenant's work in the class of a reservation gets in the whole cell.", "class", "tenant", "unit"),
 		capacity:     desc("capacity_per_second", "What the cell was measured to do, less one server.", "unit"),
 		reservations: desc("reserved_per_second", "What all reservations hold, those of classes among them.", "unit"),
-		space: desc("volume_bytes", "Of all volumes: live data as of their newest map roots (parity not counted), what their sealed segments store, and garbage in these. "+
-			"stored over live is the space amplification.", "what"),
+		space: desc("volume_bytes", "Of all volumes: live data as of their newest map roots (parity not counted), what their sealed segments store, and garbage in these; "+
+			"stored over live is the space amplification. Apart from these, what sealed segments store of volumes that have no map root yet (uncounted) and of removed ones.", "what"),
 		cleaned:    desc("janitor_relocated_bytes", "Live data that janitors relocated while they cleaned, since this server started."),
 		blocked:    desc("acknowledgement_blocked_seconds", "For how long a writer's acknowledgements have been blocked by a chunk server: the longest now; server 0: by the want of a segment.", "server"),
 		reservable: desc("devices_unmeasured", "Devices that were never measured and count for nothing in admissions."),
@@ -81,10 +81,12 @@ func (f *figures) leader(view *state.View, gauge func(d *prometheus.Desc, v floa
 	both(f.capacity, capacity)
 	both(f.reservations, view.Reserved())
 	gauge(f.reservable, float64(unmeasured))
-	live, stored, garbage := view.Space()
-	gauge(f.space, float64(live), "live")
-	gauge(f.space, float64(stored), "stored")
-	gauge(f.space, float64(garbage), "garbage")
+	space := view.Space()
+	gauge(f.space, float64(space.Live), "live")
+	gauge(f.space, float64(space.Stored), "stored")
+	gauge(f.space, float64(space.Garbage), "garbage")
+	gauge(f.space, float64(space.Uncounted), "uncounted")
+	gauge(f.space, float64(space.Removed), "removed")
 	gauge(f.cleaned, float64(f.s.cleaned.Load()))
 	for id, wait := range f.s.blocked.byServer(time.Now()) {
 		gauge(f.blocked, wait.Seconds(), strconv.FormatUint(uint64(id), 10))

@@ -100,13 +100,27 @@ func (v *View) StoredByFamily(vol *Volume) (bytes uint64) {
 	return bytes
 }
 
-// Space adds up what volumes hold: bytes of live data as of their newest roots,
-// parity not counted, bytes in sealed segments, and garbage in these. Data that a
-// clone shares counts where it lies.
-func (v *View) Space() (live, stored, garbage uint64) {
+// Space is what volumes hold, in bytes. Data that a clone shares counts where it lies.
+type Space struct {
+	Live      uint64 // as of the newest roots, parity not counted
+	Stored    uint64 // in sealed segments of volumes whose live data was counted
+	Garbage   uint64 // of these
+	Uncounted uint64 // in sealed segments of volumes that had no root yet
+	Removed   uint64 // in sealed segments of volumes that were removed: kept for undelete, or on their way out
+}
+
+// Space adds up what volumes hold.
+func (v *View) Space() (s Space) {
 	v.t.volumes.Scan(func(_ layout.VolumeID, vol *Volume) bool {
-		live, stored, garbage = live+vol.Root.Own*layout.BlockSize, stored+vol.StoredBytes, garbage+vol.Garbage()
+		switch {
+		case vol.Removed || vol.Purged:
+			s.Removed += vol.StoredBytes
+		case vol.Counted():
+			s.Live, s.Stored, s.Garbage = s.Live+vol.Root.Own*layout.BlockSize, s.Stored+vol.StoredBytes, s.Garbage+vol.Garbage()
+		default:
+			s.Uncounted += vol.StoredBytes
+		}
 		return true
 	})
-	return live, stored, garbage
+	return s
 }
