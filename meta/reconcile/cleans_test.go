@@ -111,6 +111,39 @@ func TestAVolumeWhoseWriterWasGoneBeforeItsFirstRootIsCleanedOnce(t *testing.T) 
 	}
 }
 
+// TestTagsThatCantBeReadHoldUpNoOthers: each that fails waits, and the next has its turn.
+func TestTagsThatCantBeReadHoldUpNoOthers(t *testing.T) {
+	w := newWorld(t, DefaultLimits(), 2)
+	ref := state.VolumeRef{ID: w.filled("v")}
+	const tags = 6
+	for i := range tags {
+		w.must(state.CreateSnapshots{ID: w.next(), Tag: true, Items: []state.SnapshotItem{{Volume: ref, Name: fmt.Sprint("t", i), Epoch: 1, Seq: 3}}})
+	}
+	tried := map[layout.SnapshotID]bool{}
+	for range 10 {
+		w.now += time.Second
+		w.hearAll()
+		w.planner.Kept(w.session, w.now)
+		at := 0
+		for _, task := range w.planner.Plan(w.state.View(), w.now) {
+			if d, is := task.(Digest); is {
+				at++
+				tried[d.Snapshot] = true
+				w.planner.Done(task, false, w.now)
+				continue
+			}
+			w.do(task)
+			w.planner.Done(task, true, w.now)
+		}
+		if at > w.planner.limits.Digests {
+			t.Fatalf("%d digests at once", at)
+		}
+	}
+	if len(tried) != tags {
+		t.Errorf("of %d tags that can't be read %d were tried", tags, len(tried))
+	}
+}
+
 // TestSpaceTellsApartWhatIsNotAmplified: volumes whose live data nobody counted, and
 // removed ones, would pass for garbage.
 func TestSpaceTellsApartWhatIsNotAmplified(t *testing.T) {

@@ -34,6 +34,8 @@ func (l *Limits) most(k kind) int {
 		return l.Rebuild
 	case kindClean:
 		return l.Cleans
+	case kindDigest:
+		return l.Digests
 	}
 	return l.InFlight
 }

@@ -37,6 +37,7 @@ type Planner struct {
 	purgedSegment    layout.SegmentID
 	orphanedAfter    layout.VolumeID
 	removedAfter     string // a state.Volume.RemovedKey
+	undigestedAfter  layout.SnapshotID
 }
 
 // pulse is what was heard of a server.

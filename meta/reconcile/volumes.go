@@ -72,15 +72,21 @@ func (pl *plan) purges() {
 	}
 }
 
-// digests hands tags without a digest to janitors.
+// digests hands tags without a digest to janitors. One that can't be read waits for its
+// next try, and those after it have their turn.
 func (pl *plan) digests() {
 	up := pl.upServers()
 	if len(up) == 0 {
 		return
 	}
-	for _, f := range pl.view.Undigested(0, pl.p.limits.Digests) {
+	page := pl.view.Undigested(pl.p.undigestedAfter, pl.p.limits.Scan)
+	for _, f := range page {
+		pl.p.undigestedAfter = f.ID
 		t := Digest{Snapshot: f.ID}
 		t.Server = up[(uint64(f.ID)+uint64(pl.failures(t)))%uint64(len(up))] // another one after a failure
 		pl.add(t)
+	}
+	if len(page) < pl.p.limits.Scan {
+		pl.p.undigestedAfter = 0
 	}
 }
