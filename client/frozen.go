@@ -69,6 +69,20 @@ func (c *Cell) tagByDigest(ctx context.Context, op string, n layout.VolumeName) 
 	return r.GetSnapshot(), err
 }
 
+// findSnapshot parses volume@snapshot, or volume@digest, of which it looks up the tag's
+// name.
+func (c *Cell) findSnapshot(ctx context.Context, op, name string) (layout.VolumeName, error) {
+	n, err := parseSnapshot(op, name)
+	if err != nil || !layout.IsDigest(n.Snapshot) {
+		return n, err
+	}
+	f, err := c.tagByDigest(ctx, op, n)
+	if err == nil {
+		n.Snapshot = f.Name
+	}
+	return n, err
+}
+
 func (c *Cell) openFrozen(ctx context.Context, n layout.VolumeName, _ OpenOptions) (*Volume, error) {
 	if layout.IsDigest(n.Snapshot) {
 		return c.openDigest(ctx, "open tag "+n.String(), n)

@@ -141,16 +141,9 @@ func (c *Cell) recovered(ctx context.Context, volumes []layout.VolumeName, run f
 // removal gives back. Error: ErrNotFound.
 func (c *Cell) Snapshot(ctx context.Context, name string) (SnapshotInfo, error) {
 	op := "look up snapshot " + name
-	n, err := parseSnapshot(op, name)
+	n, err := c.findSnapshot(ctx, op, name)
 	if err != nil {
 		return SnapshotInfo{}, err
-	}
-	if layout.IsDigest(n.Snapshot) {
-		f, err := c.tagByDigest(ctx, op, n)
-		if err != nil {
-			return SnapshotInfo{}, err
-		}
-		n.Snapshot = f.Name
 	}
 	r, err := call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.GetSnapshotReply, error) {
 		return m.GetSnapshot(ctx, &pb.GetSnapshotRequest{Tenant: n.Tenant, Volume: n.Volume, Name: n.Snapshot})
@@ -185,7 +178,7 @@ func (c *Cell) Snapshots(ctx context.Context, volume string, after uint64, most 
 // Errors: ErrNotFound, ErrBusy (a tag that is held; by whom).
 func (c *Cell) RemoveSnapshot(ctx context.Context, name string) error {
 	op := "remove snapshot " + name
-	n, err := parseSnapshot(op, name)
+	n, err := c.findSnapshot(ctx, op, name)
 	if err != nil {
 		return err
 	}
@@ -200,7 +193,7 @@ func (c *Cell) RemoveSnapshot(ctx context.Context, name string) error {
 // whatever its size. Errors: ErrNotFound, ErrExists.
 func (c *Cell) CloneVolume(ctx context.Context, snapshot, name string) (VolumeInfo, error) {
 	op := "clone " + snapshot + " to " + name
-	n, err := parseSnapshot(op, snapshot)
+	n, err := c.findSnapshot(ctx, op, snapshot)
 	if err != nil {
 		return VolumeInfo{}, err
 	}
@@ -220,26 +213,29 @@ func (c *Cell) CloneVolume(ctx context.Context, snapshot, name string) (VolumeIn
 // force shuts the writer out. Errors: ErrNotFound, ErrLeaseHeld (names the writer).
 func (c *Cell) RollbackVolume(ctx context.Context, snapshot string, force bool) (VolumeInfo, SnapshotInfo, error) {
 	op := "roll back to " + snapshot
-	n, err := parseSnapshot(op, snapshot)
+	n, err := c.findSnapshot(ctx, op, snapshot)
 	if err != nil {
 		return VolumeInfo{}, SnapshotInfo{}, err
 	}
 	volume := layout.VolumeName{Tenant: n.Tenant, Volume: n.Volume}
-	if force {
-		if err := c.shutOut(ctx, volume, true); err != nil {
-			return VolumeInfo{}, SnapshotInfo{}, errs.Wrap(err, "%s", op)
-		}
-	}
 	request := &pb.RollbackVolumeRequest{Command: newCommand(), Tenant: n.Tenant, Volume: n.Volume, Snapshot: n.Snapshot}
 	var r *pb.RollbackVolumeReply
-	err = c.recovered(ctx, []layout.VolumeName{volume}, func() (err error) {
-		return c.yielded(ctx, volume, func() (err error) {
-			r, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RollbackVolumeReply, error) {
-				return m.RollbackVolume(ctx, request)
+	rollBack := func() error {
+		return c.recovered(ctx, []layout.VolumeName{volume}, func() error {
+			return c.yielded(ctx, volume, func() (err error) {
+				r, err = call(ctx, c, op, func(ctx context.Context, m pb.MetaClient) (*pb.RollbackVolumeReply, error) {
+					return m.RollbackVolume(ctx, request)
+				})
+				return err
 			})
-			return err
 		})
-	})
+	}
+	// Only a rollback that but for the writer would be carried out shuts it out.
+	if err = rollBack(); force && errs.KindOf(err) == errs.LeaseHeld {
+		if err = errs.Wrap(c.shutOut(ctx, volume, true), "%s", op); err == nil {
+			err = rollBack()
+		}
+	}
 	return volumeInfo(r.GetVolume()), snapshotInfo(r.GetKept()), err
 }
 
@@ -268,7 +264,7 @@ func (c *Cell) ReleaseTag(ctx context.Context, name, by string) (SnapshotInfo, e
 }
 
 func (c *Cell) holdTag(ctx context.Context, op, name, by string, release bool) (SnapshotInfo, error) {
-	n, err := parseSnapshot(op, name)
+	n, err := c.findSnapshot(ctx, op, name)
 	if err != nil {
 		return SnapshotInfo{}, err
 	}

@@ -192,6 +192,10 @@ func TestRollbackKeepsWhatTheVolumeWas(t *testing.T) {
 	_, _, err := other.RollbackVolume(t.Context(), "v@one", false)
 	fails(t, "somebody writes", err, client.ErrLeaseHeld)
 	flush(t, v)
+	_, _, err = other.RollbackVolume(t.Context(), "v@on", true)
+	fails(t, "to what there is not, by force", err, client.ErrNotFound)
+	write(t, v, two, 0)
+	flush(t, v) // its writer goes on
 	_, kept, err := other.RollbackVolume(t.Context(), "v@one", true)
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +318,8 @@ func TestATagsDigestTellsItsContentAndNotItsPlace(t *testing.T) {
 	if again, err := cell.VerifyTag(t.Context(), "v@"+one.Digest, nil); err != nil || again.Digest != one.Digest {
 		t.Errorf("%+v %v", again, err)
 	}
-	if _, err := cell.HoldTag(t.Context(), "v@t", "job"); err != nil {
+	digest := "v@" + one.Digest
+	if _, err := cell.HoldTag(t.Context(), digest, "job"); err != nil {
 		t.Fatal(err)
 	}
 	fails(t, "remove a tag that is held", cell.RemoveSnapshot(t.Context(), "v@t"), client.ErrBusy)
@@ -322,7 +327,13 @@ func TestATagsDigestTellsItsContentAndNotItsPlace(t *testing.T) {
 	if _, err := cell.ReleaseTag(t.Context(), "v@t", "job"); err != nil {
 		t.Fatal(err)
 	}
-	unfreeze(t, cell, "v@t")
+	if _, err := cell.CloneVolume(t.Context(), digest, "clone"); err != nil {
+		t.Fatal(err)
+	}
+	frozenAs(t, cell, "clone", content, mib)
+	unfreeze(t, cell, digest)
+	_, err = cell.Snapshot(t.Context(), "v@t")
+	fails(t, "look up what was removed by its digest", err, client.ErrNotFound)
 }
 
 func TestDiffListsTheRangesWhoseContentDiffers(t *testing.T) {
