@@ -39,7 +39,8 @@ func (c *Cell) OpenSnapshot(ctx context.Context, name string) (*Volume, error) {
 }
 
 // OpenDigest opens any of a tenant's tags with a content digest, 64 hexadecimal
-// digits, for reading: all of them have the same bytes. tenant "" is "default". Error:
+// digits, for reading: all of them have the same content, but for zeros at the end, which
+// count for nothing: their sizes may differ (see Volume.Size). tenant "" is "default". Error:
 // ErrNotFound.
 func (c *Cell) OpenDigest(ctx context.Context, tenant, digest string) (*Volume, error) {
 	op := "open tag " + digest

@@ -57,7 +57,8 @@ func (v *Volume) appendLive(ctx context.Context, list, written []clean.Live) ([]
 			return found, nil
 		}
 		if try == pageTries {
-			return nil, errs.New(errs.Overloaded, "", "the map's pages do not fit into its memory")
+			return nil, errs.New(errs.Overloaded, "", "the map's pages do not fit into its memory").
+				WithHint("raise Config.MapCap, or open fewer volumes at once")
 		}
 		if err := v.loadPages(ctx, need); err != nil {
 			return nil, err

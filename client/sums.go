@@ -119,7 +119,8 @@ func (s *summer) fill(ctx context.Context, sums []uint32) error {
 			return err
 		}
 		if len(segments) != len(part) {
-			return errs.New(errs.NotFound, "", "%d of %d segments that the map names do not exist any more", len(part)-len(segments), len(part))
+			return errs.New(errs.NotFound, "", "%d of %d segments that the map names do not exist any more", len(part)-len(segments), len(part)).
+				WithHint("the volume is being cleaned: repeat it, or take a snapshot and compare that")
 		}
 		if err := s.read(ctx, segments, of, sums); err != nil {
 			return err
@@ -172,7 +173,8 @@ func put(pieces []piece, headers map[layout.ShardOffset]*stripe.Header, sums []u
 	for _, p := range pieces {
 		h := headers[p.place.Offset]
 		if h == nil || h.Shape != p.place.Shape || p.place.Index+p.count > h.Blocks {
-			return errs.New(errs.Corrupt, "", "no header tells of the stripe at %d that the map names", p.place.Offset)
+			return errs.New(errs.Corrupt, "", "no header tells of the stripe at %d that the map names", p.place.Offset).
+				WithHint("`strake scrub start` finds what is damaged and makes it again")
 		}
 		to := sums[p.start:][:p.count]
 		for i := range to {
@@ -202,7 +204,8 @@ func (c *Cell) stripesOf(ctx context.Context, id layout.SegmentID) (map[layout.S
 		return nil, err
 	}
 	if len(list) != 1 {
-		return nil, errs.New(errs.NotFound, "", "it does not exist any more")
+		return nil, errs.New(errs.NotFound, "", "it does not exist any more").
+			WithHint("the volume is being cleaned: repeat it, or take a snapshot and compare that")
 	}
 	return c.stripesIn(ctx, list[0])
 }

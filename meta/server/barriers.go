@@ -139,7 +139,7 @@ func (q *question) wait(ctx context.Context, op string, view *state.View, s *ses
 	if q.got != nil {
 		return *q.got, nil
 	}
-	again := time.NewTicker(barrierAgain)
+	again, asked := time.NewTicker(barrierAgain), time.Now()
 	defer again.Stop()
 	for {
 		select {
@@ -153,7 +153,7 @@ func (q *question) wait(ctx context.Context, op string, view *state.View, s *ses
 		}
 		holder, _ := view.Session(q.volume.Holder)
 		return answered{}, errs.New(errs.LeaseHeld, op, "%s (session %d) writes volume %s and did not flush within %v",
-			holder.Owner, q.volume.Holder, q.volume.Name, barrierTimeout).
+			holder.Owner, q.volume.Holder, layout.VolumeName{Tenant: q.volume.Tenant, Volume: q.volume.Name}, time.Since(asked).Round(100*time.Millisecond)).
 			WithHint("look at that client, or take the volume over: open it with --force")
 	}
 }

@@ -130,7 +130,7 @@ func (c PinSnapshot) apply(t *tables, r *Result) error {
 		}
 	}
 	if f == nil || f.Removed {
-		return errs.New(errs.NotFound, op, "there is no snapshot %d", c.Snapshot)
+		return errs.New(errs.NotFound, op, "there is no snapshot %d", c.Snapshot).WithHint("it was removed meanwhile; `strake snapshot ls` lists those that stand")
 	}
 	s, ok := t.sessions.Get(c.Session)
 	if !ok {

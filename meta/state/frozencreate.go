@@ -12,7 +12,7 @@ import (
 func (c CreateSnapshots) check() error {
 	op := "create snapshots"
 	if len(c.Items) == 0 || len(c.Items) > MaxGroup {
-		return errs.New(errs.InvalidArgument, op, "%d volumes, 1 to %d are possible", len(c.Items), MaxGroup)
+		return errs.New(errs.InvalidArgument, op, "%d volumes, 1 to %d are possible", len(c.Items), MaxGroup).WithHint("take them in groups")
 	}
 	for _, i := range c.Items {
 		if err := i.Volume.check(op); err != nil {
@@ -36,7 +36,7 @@ func (c CreateSnapshots) apply(t *tables, r *Result) error {
 		}
 		key := frozenKey(v.family(), item.Name)
 		if seen[key] {
-			return errs.New(errs.InvalidArgument, "create snapshots", "%s@%s stands twice", v.path(), item.Name)
+			return errs.New(errs.InvalidArgument, "create snapshots", "%s@%s stands twice", v.path(), item.Name).WithHint("name each snapshot once")
 		}
 		seen[key], volumes[i] = true, v
 	}
@@ -299,7 +299,7 @@ func (c HoldTag) apply(t *tables, r *Result) error {
 		r.Repeat = true
 		return nil
 	case len(f.Holds) == MaxHolds && !c.Release:
-		return errs.New(errs.TooLarge, op, "it is held by %d already", MaxHolds)
+		return errs.New(errs.TooLarge, op, "it is held by %d already", MaxHolds).WithHint("`strake tag release` gives up what nobody needs any more")
 	case c.Release:
 		f.Holds = slices.Delete(slices.Clone(f.Holds), at, at+1)
 	default:

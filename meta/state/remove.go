@@ -156,7 +156,7 @@ func (t *tables) resolveRemoved(ref VolumeRef) (*Volume, error) {
 		if v := t.volume(ref.ID); v != nil && v.Removed && !v.Purged {
 			return v, nil
 		}
-		return nil, errs.New(errs.NotFound, op, "there is no removed volume %s", ref.number())
+		return nil, errs.New(errs.NotFound, op, "there is no removed volume %s", ref.number()).WithHint("`strake volume ls --removed` lists them")
 	}
 	var found []layout.VolumeID
 	prefix := ref.key() + "/"

@@ -195,7 +195,8 @@ func (v *View) FindSnapshot(ref VolumeRef, name string) (Frozen, error) {
 func (v *View) SnapshotByID(id layout.SnapshotID) (Frozen, bool) { return value(v.t.frozen, id) }
 
 // TagByDigest finds a tag by its content digest: of a tenant, or, if volume is not
-// empty, of that volume. All tags with a digest have the same bytes; it is the oldest.
+// empty, of that volume. All tags with a digest have the same content, but for
+// zeros at the end: their sizes may differ. It is the oldest.
 func (v *View) TagByDigest(tenant, volume string, digest []byte) (found Frozen, ok bool) {
 	tenant = or(tenant, layout.DefaultTenant)
 	family := layout.VolumeID(0)
