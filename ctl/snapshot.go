@@ -162,26 +162,27 @@ func (a *app) showSnapshot(ctx context.Context, cell *client.Cell, name string) 
 		return err
 	}
 	return a.print(s, func(w io.Writer) {
-		frees := freesText(&s) + ", parity included"
-		if len(s.Clones) > 0 || s.Open {
-			frees = "nothing while clones or readers stand on it"
-		}
 		pairs(w, [][2]string{
 			{"name", s.Name}, {"id", strconv.FormatUint(s.ID, 10)}, {"kind", s.Kind},
 			{"size", fmt.Sprintf("%s (%d bytes)", sizeText(uint64(s.Size)), s.Size)},
 			{"created", s.CreatedAt.Format("2006-01-02 15:04:05 UTC")},
 			{"digest", s.Digest}, {"held by", strings.Join(s.Holds, ", ")}, {"clones", strings.Join(s.Clones, ", ")},
-			{"removal frees", frees},
+			{"removal frees", freesText(&s)},
 		})
 	})
 }
 
-// freesText tells what the removal of a snapshot gives back.
+// freesText tells what the removal of a snapshot gives back, or what must go first.
 func freesText(s *client.SnapshotInfo) string {
-	if s.CleanableBytes == 0 {
-		return sizeText(s.FreesBytes)
+	switch {
+	case len(s.Clones) > 0:
+		return "nothing while clones stand on it: " + strings.Join(s.Clones, ", ")
+	case s.Open:
+		return "nothing while somebody has it open"
+	case s.CleanableBytes == 0:
+		return sizeText(s.FreesBytes) + ", parity included"
 	}
-	return fmt.Sprintf("%s, and about %s more by cleaning", sizeText(s.FreesBytes), sizeText(s.CleanableBytes))
+	return fmt.Sprintf("%s, and about %s more by cleaning, parity included", sizeText(s.FreesBytes), sizeText(s.CleanableBytes))
 }
 
 func (a *app) snapshotRemove() *cobra.Command {

@@ -96,7 +96,11 @@ and tell the SHA-256 of all its bytes.`,
 					return err
 				}
 				return a.print(r, func(w io.Writer) {
-					fmt.Fprintf(w, "%s is sound\n\n", r.Name)
+					if r.Ready {
+						fmt.Fprintf(w, "%s is sound\n\n", r.Name)
+					} else {
+						fmt.Fprintf(w, "%s was read whole; it has no digest yet that its content could be compared with\n\n", r.Name)
+					}
 					pairs(w, [][2]string{{"digest:", r.Digest}, {"SHA-256 of its bytes:", r.SHA256}})
 				})
 			})
