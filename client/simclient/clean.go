@@ -124,6 +124,7 @@ type round struct {
 	victims []layout.SegmentID
 	empty   []layout.SegmentID // nothing in them is live: a root is all they want
 	vacate  []layout.SegmentID // map segments
+	held    bool               // snapshots need some of the victims for now
 }
 
 func (r *round) vain() bool { return len(r.victims)+len(r.empty)+len(r.vacate) == 0 }
@@ -161,6 +162,7 @@ func (c *cleaner) plan(all *census, busy, begun bool) (r round) {
 			r.empty = append(r.empty, v.ID)
 		} else {
 			r.victims = append(r.victims, v.ID)
+			r.held = r.held || v.Held
 		}
 	}
 	r.vacate = clean.Vacate(all.pages, c.geometry, extent.MaxMapSegments/2, goal.Least)
@@ -183,6 +185,9 @@ func (c *cleaner) round(f *Fiber, r round) (moved int64, err error) {
 		return moved, err
 	}
 	c.w.c.watch.Rare("a cleaner's round")
+	if r.held {
+		c.w.c.watch.Rare("what snapshots hold for now was emptied")
+	}
 	return moved, nil
 }
 
