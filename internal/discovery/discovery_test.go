@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -171,6 +173,36 @@ func TestAPausedEtcdStopsNobody(t *testing.T) {
 	f.Close()
 	e.Resume()
 	r.Close()
+}
+
+// TestOneEtcdHostThatAnswersIsEnough names several hosts: at one nobody listens, one is
+// accepted and never answered.
+func TestOneEtcdHostThatAnswersIsEnough(t *testing.T) {
+	e := etcdtest.Start(t, "http")
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // whose connections wait in the queue
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := gone.Addr().String()
+	gone.Close()
+	for i, first := range []string{dead, silent.Addr().String(), dead + "," + silent.Addr().String()} {
+		a, err := Parse(strings.Replace(e.URL(fmt.Sprint("cell", i)), "etcd://", "etcd://"+first+",", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := follow(t, a)
+		r := register(t, a, "m1:7400")
+		sees(t, f, "m1:7400")
+		if c := cellOf(t, a); len(c.Addresses) != 1 {
+			t.Errorf("the directory through %v: %+v", a, c)
+		}
+		r.Close()
+	}
 }
 
 func TestANameBelongsToTheFirstCell(t *testing.T) {
