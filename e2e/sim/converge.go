@@ -58,6 +58,9 @@ func (s *Sim) converge() {
 	if s.habits.branches && s.err == nil {
 		s.asChecker(s.readFrozen)
 		s.settle() // a janitor may have begun something meanwhile
+		if s.habits.cleanEvery > 0 && s.chance(500) && s.err == nil {
+			s.letGo()
+		}
 	}
 	if s.err == nil {
 		s.meta.agree()
