@@ -29,13 +29,15 @@ func (e *Engine) Build(ctx context.Context, dir string) (Images, error) {
 	if err := e.buildTree(ctx, root, recipe, filepath.Join(dir, "now"), images); err != nil {
 		return images, err
 	}
-	binary, err := etcdtest.Binary(ctx)
-	if err != nil {
-		return images, err
-	}
 	etcd := filepath.Join(dir, "etcd")
-	if err := copyFile(binary, filepath.Join(etcd, "etcd")); err != nil {
-		return images, err
+	for name, build := range map[string]func(context.Context) (string, error){"etcd": etcdtest.Binary, "etcdctl": etcdtest.Etcdctl} {
+		binary, err := build(ctx)
+		if err == nil {
+			err = copyFile(binary, filepath.Join(etcd, name))
+		}
+		if err != nil {
+			return images, err
+		}
 	}
 	return images, e.imageFrom(ctx, etcd, images.Etcd, filepath.Join(root, "deploy", "etcd", "Dockerfile"))
 }

@@ -63,12 +63,17 @@ func Start(t testing.TB, scheme string, args ...string) *Etcd {
 }
 
 // Binary builds the server, unless Go's cache has it, and gives its path.
-func Binary(ctx context.Context) (string, error) {
+func Binary(ctx context.Context) (string, error) { return build(ctx, "server") }
+
+// Etcdctl does the same with etcd's own client, which is its image's health check.
+func Etcdctl(ctx context.Context) (string, error) { return build(ctx, "etcdctl") }
+
+func build(ctx context.Context, tool string) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "-C", filepath.Join(root, "deploy", "etcd"), "tool", "-n", "server")
+	cmd := exec.CommandContext(ctx, "go", "-C", filepath.Join(root, "deploy", "etcd"), "tool", "-n", tool)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
@@ -76,7 +81,7 @@ func Binary(ctx context.Context) (string, error) {
 		if errors.As(err, &exit) {
 			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
 		}
-		return "", fmt.Errorf("build etcd: %w", err)
+		return "", fmt.Errorf("build etcd's %s: %w", tool, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
