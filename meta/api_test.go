@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"strake/internal/errs"
@@ -129,6 +130,46 @@ func TestAServerThatCantCreateIsLeftOut(t *testing.T) {
 		s.setRefuse(errs.OK)
 	}
 	must(c, pb.MetaClient.AllocateSegments, w.request(1))
+}
+
+// TestARepeatThatFailsGivesWhatTheFirstCallOpened: the writer repeats a call that takes
+// long; the repeat can't make a shard, and the first call opens the segment meanwhile.
+func TestARepeatThatFailsGivesWhatTheFirstCallOpened(t *testing.T) {
+	_, c, servers := chunks(t, 3)
+	w := write(c, "a", 2, 1)
+	w.keep()
+	type reply struct {
+		got *pb.AllocateSegmentsReply
+		err error
+	}
+	var calls atomic.Int32
+	repeated, opened, began := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	servers[0].mu.Lock()
+	servers[0].creates = func() errs.Kind {
+		if calls.Add(1) == 1 {
+			close(began)
+			<-repeated
+			return errs.OK
+		}
+		close(repeated)
+		<-opened
+		return errs.Unavailable
+	}
+	servers[0].mu.Unlock()
+	request, first, second := w.request(1), make(chan reply, 1), make(chan reply, 1)
+	ask := func(to chan reply) {
+		got, err := call(c, pb.MetaClient.AllocateSegments, request)
+		to <- reply{got, err}
+	}
+	go ask(first)
+	<-began
+	go ask(second)
+	one := <-first
+	close(opened)
+	two := <-second
+	if one.err != nil || two.err != nil || len(two.got.Segments) != 1 || one.got.Segments[0].Id != two.got.Segments[0].Id {
+		t.Errorf("first %+v, then %+v; want the same segment", one, two)
+	}
 }
 
 // TestRoomThatFiguresOverstateIsUsed: chunk servers have less room than their last

@@ -31,6 +31,7 @@ type fakeChunk struct {
 	shards    map[[2]uint64]string // guarded by mu: segment and shard, and its state
 	refuse    errs.Kind            // guarded by mu: what CreateShards answers
 	longest   uint64               // guarded by mu: the longest shard for which there is room; 0: any
+	creates   func() errs.Kind     // guarded by mu: called before each CreateShards, without mu; its kind refuses
 	recovered []uint64             // guarded by mu: volumes
 	capacity  *pb.Rate             // guarded by mu: what heartbeats tell of the device; nil: nothing
 	stopBeat  context.CancelFunc
@@ -141,10 +142,16 @@ func (f *fakeChunk) set(ref *pb.ShardRef, state string) *pb.ShardResult {
 
 func (f *fakeChunk) CreateShards(_ context.Context, r *pb.CreateShardsRequest) (*pb.CreateShardsReply, error) {
 	f.mu.Lock()
+	creates, refuse := f.creates, f.refuse
+	f.mu.Unlock()
+	if creates != nil {
+		refuse = creates()
+	}
+	f.mu.Lock()
 	defer f.mu.Unlock()
 	reply := &pb.CreateShardsReply{}
 	for _, s := range r.Shards {
-		kind := f.refuse
+		kind := refuse
 		if f.longest > 0 && s.Length > f.longest {
 			kind = errs.NoSpace
 		}

@@ -68,18 +68,34 @@ func (a *allocation) try() ([]layout.SegmentID, error) {
 	for _, id := range ids {
 		delete(m.creating, id)
 	}
-	live := slices.DeleteFunc(slices.Clone(ids), func(id layout.SegmentID) bool { return slices.Contains(dead, id) })
-	if len(dead) > 0 {
-		if _, err := m.propose(a.f, state.DropSegments{Segments: dead}); err != nil {
-			return nil, err
-		}
+	if dead, err = a.drop(dead); err != nil {
+		return nil, err
 	}
+	live := slices.DeleteFunc(slices.Clone(ids), func(id layout.SegmentID) bool { return slices.Contains(dead, id) })
 	if len(live) == 0 {
 		a.again = true
 		return nil, errs.New(errs.Unavailable, "allocate segments", "no shard on %d devices", len(a.failed))
 	}
 	_, err = m.propose(a.f, state.OpenSegments{Segments: live})
 	return live, err
+}
+
+// drop gives segments up whose shards could not be made, but those that another call of
+// the same command opened meanwhile.
+func (a *allocation) drop(dead []layout.SegmentID) ([]layout.SegmentID, error) {
+	for len(dead) > 0 {
+		_, err := a.m.propose(a.f, state.DropSegments{Segments: dead})
+		if errs.KindOf(err) != errs.Conflict {
+			return dead, err
+		}
+		a.m.s.rare("a segment opened by an earlier call of its command")
+		view := a.m.view()
+		dead = slices.DeleteFunc(slices.Clone(dead), func(id layout.SegmentID) bool {
+			g, ok := view.Segment(id)
+			return ok && g.State != state.Allocated && g.State != state.Dropped
+		})
+	}
+	return nil, nil
 }
 
 // record gives the segments of an earlier call of the command, or new ones.

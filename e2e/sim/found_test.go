@@ -18,6 +18,7 @@ var found = []struct {
 	{170, "the same of copies that the writer had left behind when it moved on"},
 	{101508, "the checker held a reader's read by a fresh map against what its old one showed"},
 	{400068, "stripes that a snapshot holds were copied by a recovery to a segment younger than it, where its readers did not look"},
+	{40539, "a call for segments could not make a shard while an earlier call of the same command, for which the writer had not waited, opened the segment: the writer ended"},
 	{511, "a rebuild tried for ever to put a shard beside its own older generation"},
 }
 

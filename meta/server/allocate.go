@@ -104,18 +104,38 @@ func (a *allocation) try(ctx context.Context) ([]layout.SegmentID, error) {
 	if err != nil {
 		return nil, err
 	}
-	live := slices.DeleteFunc(slices.Clone(segments), func(id layout.SegmentID) bool { return slices.Contains(dead, id) })
-	if len(dead) > 0 {
-		if _, err := s.propose(ctx, state.DropSegments{Segments: dead}); err != nil {
-			return nil, err
-		}
+	if dead, err = a.drop(ctx, dead); err != nil {
+		return nil, err
 	}
+	live := slices.DeleteFunc(slices.Clone(segments), func(id layout.SegmentID) bool { return slices.Contains(dead, id) })
 	if len(live) == 0 {
 		a.again = true
 		return nil, a.refusal()
 	}
 	_, err = s.propose(ctx, state.OpenSegments{Segments: live})
 	return live, err
+}
+
+// drop gives segments up whose shards could not be made, and tells which. It leaves those
+// that are open: another call of the same command, for which the writer did not wait any
+// longer, made all their shards meanwhile.
+func (a *allocation) drop(ctx context.Context, dead []layout.SegmentID) ([]layout.SegmentID, error) {
+	for len(dead) > 0 {
+		_, err := a.server.propose(ctx, state.DropSegments{Segments: dead})
+		if errs.KindOf(err) != errs.Conflict {
+			return dead, err
+		}
+		dead = withoutOpen(a.server.machine.View(), dead)
+	}
+	return nil, nil
+}
+
+// withoutOpen gives the segments of a list that nobody opened.
+func withoutOpen(view *state.View, list []layout.SegmentID) []layout.SegmentID {
+	return slices.DeleteFunc(slices.Clone(list), func(id layout.SegmentID) bool {
+		g, ok := view.Segment(id)
+		return ok && g.State != state.Allocated && g.State != state.Dropped
+	})
 }
 
 // record gives the segments of the command: those of an earlier call, or new
