@@ -14,6 +14,7 @@ import (
 	"strake/meta/replica/logstore"
 	"strake/meta/state"
 	"strake/proto/frame"
+	"strake/proto/pb"
 	"strake/proto/stripe"
 )
 
@@ -50,7 +51,7 @@ type build struct {
 // same ones read each other's.
 func formats() map[string]int {
 	return map[string]int{
-		"frame": frame.Version, "stripe-header": stripe.Version, "command": state.Version, "snapshot": state.Version,
+		"frame": frame.Version, "wire": pb.WireVersion, "stripe-header": stripe.Version, "command": state.Version, "snapshot": state.Version,
 		"map-page": client.MapPageVersion, "map-root": client.MapRootVersion, "backup": backup.Version, "raft-log": logstore.Version,
 		"index": store.IndexVersion, "superblock": format.SuperblockVersion, "shard-record": format.ShardVersion, "shard-mark": format.MarkVersion, "log-record": format.LogVersion,
 	}

@@ -55,11 +55,15 @@ func (m *Mark) AppendTo(b []byte) []byte {
 func DecodeMark(b []byte) (Mark, error) {
 	const op = "decode mark"
 	le := binary.LittleEndian
-	if len(b) != MarkLen || crc32.Checksum(b[:MarkLen-4], stripe.Castagnoli) != le.Uint32(b[MarkLen-4:]) {
+	end := len(b) - 4
+	if end < 1 || crc32.Checksum(b[:end], stripe.Castagnoli) != le.Uint32(b[end:]) {
 		return Mark{}, errs.New(errs.Corrupt, op, "checksum differs in %d bytes", len(b))
 	}
-	if b[0] != markVersion {
+	if b[0] != markVersion { // which may have another length
 		return Mark{}, errs.New(errs.Version, op, "version %d, this program reads %d", b[0], markVersion)
+	}
+	if len(b) != MarkLen {
+		return Mark{}, errs.New(errs.Corrupt, op, "%d bytes, want %d", len(b), MarkLen)
 	}
 	m := Mark{UUID: layout.UUID(b[8:24]), Incarnation: layout.Incarnation(le.Uint64(b[24:])),
 		Freed: LSN(le.Uint64(b[32:])), Durable: LSN(le.Uint64(b[40:]))}

@@ -99,11 +99,15 @@ func (s *Shard) AppendTo(b []byte) []byte {
 func DecodeShard(b []byte) (Shard, error) {
 	const op = "decode shard record"
 	le := binary.LittleEndian
-	if len(b) != ShardRecordLen || crc32.Checksum(b[:ShardRecordLen-4], stripe.Castagnoli) != le.Uint32(b[ShardRecordLen-4:]) {
+	end := len(b) - 4
+	if end < 1 || crc32.Checksum(b[:end], stripe.Castagnoli) != le.Uint32(b[end:]) {
 		return Shard{}, errs.New(errs.Corrupt, op, "checksum differs in %d bytes", len(b))
 	}
-	if b[0] != shardVersion {
+	if b[0] != shardVersion { // which may have another length
 		return Shard{}, errs.New(errs.Version, op, "version %d, this program reads %d", b[0], shardVersion)
+	}
+	if len(b) != ShardRecordLen {
+		return Shard{}, errs.New(errs.Corrupt, op, "%d bytes, want %d", len(b), ShardRecordLen)
 	}
 	s := Shard{
 		Key:        layout.ShardKey{Segment: layout.SegmentID(le.Uint64(b[8:])), Shard: layout.ShardIndex(b[5])},

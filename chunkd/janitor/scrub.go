@@ -182,6 +182,8 @@ func (s *scrub) check(ctx context.Context, ref frame.ShardRef) (through bool) {
 	case err == nil && deep:
 		s.compare(ctx, ref)
 	case kind == errs.OK, kind == errs.NotHere, kind == errs.StaleGeneration: // it has moved, or it is sound
+	case kind == errs.Version: // a newer build wrote it: nothing to repair, and not for this one to judge
+		s.janitor.log.Warn("shard not verified", "segment", ref.Segment, "shard", ref.Shard, "err", err)
 	default:
 		s.report(ctx, finding{shard: refOut(ref, s.dev.ID), at: at, kind: errs.Corrupt, text: err.Error()})
 	}

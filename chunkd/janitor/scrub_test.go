@@ -2,7 +2,10 @@ package janitor
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"slices"
 	"sync"
 	"testing"
 
@@ -12,7 +15,9 @@ import (
 	"strake/chunkd/sched"
 	"strake/internal/errs"
 	"strake/internal/layout"
+	"strake/proto/frame"
 	"strake/proto/pb"
+	"strake/proto/stripe"
 )
 
 // listener is a metadata service that takes reports.
@@ -113,6 +118,35 @@ func TestScrubBlamesNoShardForABusyDevice(t *testing.T) {
 	if st := s.status(); st.Shards != 1 || st.Bytes != rowStripes*layout.BlockSize {
 		t.Errorf("%d shards and %d bytes were checked in the end, want 1 and %d", st.Shards, st.Bytes, rowStripes*layout.BlockSize)
 	}
+}
+
+// ahead lists stripes as a newer build wrote them.
+type ahead struct{ Store }
+
+func (a ahead) List(ref frame.ShardRef, from layout.Seq, most int) ([]byte, int, layout.Seq, error) {
+	b, n, next, err := a.Store.List(ref, from, most)
+	b = slices.Clone(b)
+	for at := 0; at < len(b); {
+		size, _ := stripe.Length(b[at:])
+		h := b[at:][:size]
+		h[4]++
+		binary.LittleEndian.PutUint32(h[size-4:], crc32.Checksum(h[:size-4], stripe.Castagnoli))
+		at += size
+	}
+	return b, n, next, err
+}
+
+// TestScrubBlamesNoShardOfANewerBuild: what it can't read is not damaged, and must not be
+// made again.
+func TestScrubBlamesNoShardOfANewerBuild(t *testing.T) {
+	r := newRow(t)
+	s, heard := r.scrubOf(1, &turns{quantum: 1 << 20})
+	s.dev.Store = ahead{s.dev.Store}
+	if _, _, err := s.verify(t.Context(), r.ref(1, 1)); errs.KindOf(err) != errs.Version {
+		t.Fatalf("verified: %v", err)
+	}
+	s.cycle(t.Context())
+	r.found(s, heard)
 }
 
 // deep compares the row's parity as the server of its parity shard does.

@@ -137,6 +137,9 @@ func (s *Store) listFenced(sh *shard) (list []Fenced, err error) {
 			f.Header = append([]byte(nil), header...)
 			unit, err = readVerified(file, &v, unit)
 		}
+		if errs.KindOf(err) == errs.Version {
+			return err
+		}
 		if err != nil && planted.Is(planted.NeverForCorrupt) {
 			return nil
 		}

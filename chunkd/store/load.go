@@ -28,7 +28,9 @@ func (s *Store) load() error {
 		}
 		r := rowOf(&rec)
 		if r.state != format.ShardFinalized {
-			s.count(&r)
+			if err := s.count(&r); err != nil {
+				return err
+			}
 		}
 		s.table.insert(r)
 		return nil
@@ -40,12 +42,16 @@ func (s *Store) load() error {
 }
 
 // count sums up what the index has of a shard that can still change. A shard
-// whose list can't be read can't tell.
-func (s *Store) count(r *row) {
+// whose list can't be read can't tell; a record of another version is refused, with
+// Version: left out, it would count as a write that never came.
+func (s *Store) count(r *row) error {
 	r.stored, r.stripes = 0, 0
 	err := s.index.stripesOf(r.key(), func(offset layout.ShardOffset, seq layout.Seq, header []byte) error {
 		r.stripes++
 		v, err := checkRecord(r.key(), offset, seq, header)
+		if errs.KindOf(err) == errs.Version {
+			return errs.As(err, errs.Version, "read index").(*errs.Error).WithHint(otherBuild)
+		}
 		if err != nil {
 			s.logger.Error("a stripe's record is damaged", "segment", r.segment, "shard", r.shard, "seq", seq, "err", err)
 			return nil // known by its key: the stripe alone is in doubt
@@ -53,10 +59,14 @@ func (s *Store) count(r *row) {
 		r.stored += v.Unit / layout.BlockSize
 		return nil
 	})
+	if errs.KindOf(err) == errs.Version {
+		return err
+	}
 	if err != nil {
 		s.logger.Error("a shard's list is unreadable", "segment", r.segment, "shard", r.shard, "err", err)
 		r.flags |= format.FlagDoubtful
 	}
+	return nil
 }
 
 func (s *Store) loadDoubts() error {

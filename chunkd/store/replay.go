@@ -151,6 +151,9 @@ func (l *appendLog) scan(freed format.LSN) ([]found, error) {
 	return slices.CompactFunc(records, func(a, b found) bool { return a.head.LSN == b.head.LSN }), nil
 }
 
+// otherBuild is what to do about a record of another version.
+const otherBuild = "start the build that wrote it"
+
 // scanFile gives a file's records above freed. One of another version is refused
 // with Version: skipped, it would count as a write that never came.
 func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found, err error) {
@@ -160,13 +163,16 @@ func (l *appendLog) scanFile(f *logFile, freed format.LSN) (records []found, err
 		head, ok := format.DecodeLogHead(b[pos:], &l.key)
 		if version, lsn, alien := format.AlienLogHead(b[pos:], &l.key); alien && lsn > freed {
 			return nil, errs.New(errs.Version, "read log "+f.name, "record %d is of version %d, this program reads %d", lsn, version, format.LogVersion).
-				WithHint("start the build that wrote it")
+				WithHint(otherBuild)
 		}
 		if !ok || head.LSN <= freed || pos+head.Len() > f.size {
 			pos += format.LogStep
 			continue
 		}
 		_, _, err := head.Body(b[pos:])
+		if errs.KindOf(err) == errs.Version { // its checksum holds: it is not torn, and not damaged
+			return nil, errs.As(err, errs.Version, "read log %s", f.name).(*errs.Error).WithHint(otherBuild)
+		}
 		records = append(records, found{head, f, pos, err})
 		f.state, f.end, f.last = logFull, f.size, max(f.last, head.LSN)
 		if err != nil {

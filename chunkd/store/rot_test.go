@@ -2,8 +2,10 @@ package store
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"strake/internal/layout"
 	"strake/internal/vfs"
 	"strake/proto/frame"
+	"strake/proto/stripe"
 )
 
 // inLog makes a device with n durable units of shard 1 in the log, seqs from 1,
@@ -97,6 +100,54 @@ func TestRecordOfAnotherVersionInLogIsRefused(t *testing.T) {
 	ok(t, errors.Join(err, f.Sync(), f.Close()))
 	_, err = Open(mem, format.Superblock{}, testOptions)
 	is(t, err, errs.Version)
+}
+
+// The same of a stripe's header in a record that is sound: at the log's end it is not
+// taken for a torn one, and below not for a damaged one.
+func TestAStripeOfAnotherVersionInLogIsRefused(t *testing.T) {
+	for _, at := range []int{2, 0} { // the last record, and one below
+		mem, places, offs := inLog(t, 3)
+		f, err := mem.Open(places[at])
+		ok(t, err)
+		record := make([]byte, 8192)
+		_, err = f.ReadAt(record, offs[at])
+		ok(t, err)
+		head, good := format.DecodeLogHead(record, &testID.LogKey)
+		if !good {
+			t.Fatal("no head")
+		}
+		head.HeaderCRC = newerHeader(record[format.LogHeadLen:][:head.Header])
+		head.Put(record, &testID.LogKey)
+		_, err = f.WriteAt(record[:head.Len()], offs[at])
+		ok(t, errors.Join(err, f.Sync(), f.Close()))
+		_, err = Open(mem, format.Superblock{}, testOptions)
+		is(t, err, errs.Version)
+	}
+}
+
+// The same in the index, of a shard that can still change: also when it is fenced.
+func TestAStripeOfAnotherVersionInTheIndexIsRefused(t *testing.T) {
+	mem := newMem()
+	s := opened(t, formatted(t, mem))
+	ok(t, s.Create(testSpec(1)))
+	a := unitOf(1, 5, 2, 4096, 4096)
+	newerHeader(a.Header)
+	b := s.index.db.NewBatch()
+	ok(t, errors.Join(b.Set(format.AppendStripeKey(nil, format.KindStripe, a.Ref.ShardKey, 4096, 2), a.Header, nil), s.index.commit(b)))
+	_, err := s.Fence(testRef(1), 6)
+	is(t, err, errs.Version)
+	ok(t, s.Close())
+	_, err = Open(mem, format.Superblock{}, testOptions)
+	is(t, err, errs.Version)
+}
+
+// newerHeader makes a stripe header one of the next version, and gives its checksum.
+func newerHeader(b []byte) uint32 {
+	b[4]++
+	end := len(b) - 4
+	sum := crc32.Checksum(b[:end], stripe.Castagnoli)
+	binary.LittleEndian.PutUint32(b[end:], sum)
+	return sum
 }
 
 // A kind of record that a newer build added must not be skipped either.

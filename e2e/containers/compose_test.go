@@ -58,6 +58,7 @@ func TestComposeStartsACell(t *testing.T) {
 	if *bars && took > 20*time.Second {
 		t.Errorf("ready after %v", took)
 	}
+	healthy(t, project, 12)
 	for _, name := range []string{"meta-1", "meta-3", "chunkd-1", "chunkd-8"} {
 		if out, err := exec.Command("docker", "exec", project+"-"+name, "/strake", "health", "--ready").CombinedOutput(); err != nil {
 			t.Errorf("%s is not well: %s", name, out)
@@ -65,5 +66,20 @@ func TestComposeStartsACell(t *testing.T) {
 	}
 	if out, err := exec.Command("docker", "exec", project+"-meta-1", "/strake", "cell", "ls", "--cell", "etcd://etcd").CombinedOutput(); err != nil || !strings.Contains(string(out), "demo") || !strings.Contains(string(out), "8 up, 0 down") {
 		t.Errorf("cell ls: %v: %s", err, out)
+	}
+}
+
+// healthy waits until the engine's own checks find all containers of a project well.
+func healthy(t *testing.T, project string, want int) {
+	t.Helper()
+	var out []byte
+	for deadline := time.Now().Add(container.Patience); ; time.Sleep(100 * time.Millisecond) {
+		out, _ = exec.Command("docker", "ps", "--filter", "name="+project+"-", "--filter", "health=healthy", "--format", "{{.Names}}").CombinedOutput()
+		if len(strings.Fields(string(out))) == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("of %d containers these are healthy: %s", want, out)
+		}
 	}
 }
