@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,8 +43,12 @@ func (e *Engine) Build(ctx context.Context, dir string) (Images, error) {
 	return images, e.imageFrom(ctx, etcd, images.Etcd, filepath.Join(root, "deploy", "etcd", "Dockerfile"))
 }
 
+// ErrNoPrevious says that the repository here has no commit to build from.
+var ErrNoPrevious = errors.New("there is no such commit here")
+
 // BuildPrevious builds strake's image and the workload's from the commit before the
-// newest one, or from STRAKE_E2E_PREVIOUS, and gives the commit.
+// newest one, or from STRAKE_E2E_PREVIOUS, and gives the commit. Error: ErrNoPrevious, and
+// those of a build.
 func (e *Engine) BuildPrevious(ctx context.Context, dir string) (images Images, commit string, err error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -55,7 +60,7 @@ func (e *Engine) BuildPrevious(ctx context.Context, dir string) (images Images, 
 	}
 	out, err := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "--verify", revision+"^{commit}").Output()
 	if err != nil {
-		return images, "", fmt.Errorf("find commit %s: %w", revision, err)
+		return images, "", fmt.Errorf("find commit %s: %w: %v", revision, ErrNoPrevious, err)
 	}
 	commit = strings.TrimSpace(string(out))
 	tree := filepath.Join(dir, "previous-tree")

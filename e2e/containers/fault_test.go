@@ -2,6 +2,7 @@ package containers
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -258,13 +259,23 @@ func etcdCutOff(t *testing.T, c *container.Cell, l *load) {
 	startLoad(t, c).end()
 }
 
+// killAll kills nodes at once.
+func killAll(t *testing.T, nodes []*container.Node) {
+	t.Helper()
+	failed := make([]error, len(nodes))
+	var kills sync.WaitGroup
+	for i, n := range nodes {
+		kills.Go(func() { failed[i] = n.Kill(t.Context()) })
+	}
+	kills.Wait()
+	must(t, failed...)
+}
+
 // minorityAndM loses one of three metadata servers and two chunk servers for a
 // while, which a 4+2 volume bears.
 func minorityAndM(t *testing.T, c *container.Cell, l *load) {
 	lost := append(some(c, c.Metas, 1), some(c, c.Chunkds, 2)...)
-	for _, n := range lost {
-		must(t, n.Kill(t.Context()))
-	}
+	killAll(t, lost)
 	l.progress(60)
 	for _, n := range lost {
 		must(t, n.Start(t.Context()))
@@ -292,9 +303,7 @@ func wholeCell(t *testing.T, c *container.Cell, fight *fight) {
 	c.Note("kill everything")
 	verify := l.crash()
 	fight.kill(t.Context(), t)
-	for _, n := range append(c.Servers(), c.Etcd) {
-		must(t, n.Kill(t.Context()))
-	}
+	killAll(t, append(c.Servers(), c.Etcd))
 	for _, n := range append(c.Servers(), c.Etcd) {
 		must(t, n.Start(t.Context()))
 	}
