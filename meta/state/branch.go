@@ -88,17 +88,23 @@ func (c RollbackVolume) apply(t *tables, r *Result) error {
 		return err
 	}
 	op := "roll back volume " + old.path()
-	switch {
-	case old.Removed:
+	if old.Removed {
 		return errs.New(errs.NotFound, op, "the volume is removed").WithHint("bring it back with `strake volume undelete`")
+	}
+	name := fmt.Sprintf("before-rollback-%d", t.last.Snapshot+1)
+	switch err := t.nameFree(op, old, name); {
+	case errs.KindOf(err) == errs.AlreadyExists:
+		return errs.New(errs.AlreadyExists, op, "what the volume is now would be kept as %s, and there is a snapshot of that name", name).
+			WithHint("remove that snapshot, or take another one first: then the number is the next")
+	case err != nil:
+		return err
+	}
+	// Last what the caller can help: whoever shuts a writer out must not find that in vain.
+	switch {
 	case old.Holder != 0:
 		return t.leaseHeld(op, old)
 	case old.Unsealed > 0:
 		return errs.New(errs.Busy, op, "its writer is gone and it is not recovered yet").WithHint("repeat in a while")
-	}
-	name := fmt.Sprintf("before-rollback-%d", t.last.Snapshot+1)
-	if err := t.nameFree(op, old, name); err != nil {
-		return err
 	}
 	kept := t.freeze(old, name, AutomaticSnapshot, old.LastSeq, c.AtUnix, r)
 	v := t.branch(f, max(old.Epoch, f.Epoch))
